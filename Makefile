@@ -1,0 +1,53 @@
+# Two commands: `make` sets everything up and grades the sample class; `make test` runs every test.
+# Each step leaves a stamp, so that a second run does no work that is already done.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+BUILD := _build
+SAMPLE := $(BUILD)/sample_class
+GRADED := $(BUILD)/class
+
+SOURCES := $(shell find autograder solutions exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
+
+.PHONY: all test audit bench lab clean
+.DELETE_ON_ERROR:
+
+all: $(GRADED)/class.html
+	@echo
+	@echo "The class report is $(GRADED)/class.html · 班级报告在 $(GRADED)/class.html"
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' \
+	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --disable-pip-version-check -r requirements.txt
+	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(GRADED)/class.html: $(VENV)/.installed $(SOURCES)
+	@rm -rf $(SAMPLE)
+	$(RUN) -m autograder.specimens $(SAMPLE)
+	cd $(BUILD) && ../$(RUN) -m autograder grade sample_class --out class --fresh
+	@touch $@
+
+test: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(RUN) -m pytest
+
+audit: $(VENV)/.installed
+	$(RUN) -m autograder audit
+
+bench: $(VENV)/.installed
+	@mkdir -p $(BUILD)
+	$(RUN) -m autograder bench --json $(BUILD)/bench.json
+
+lab: $(VENV)/.installed
+	$(VENV)/bin/jupyter lab --notebook-dir exercises
+
+clean:
+	rm -rf $(BUILD) $(VENV) build *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,224 @@
+"""Prove the course: that what should fail fails, what should pass passes, and every file says the same."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from rich.console import Console
+
+from . import garbage
+from .catalogue import Exercise, catalogue
+from .diagnosis import diagnose
+from .examiner import examination
+from .mistakes import mistakes_of
+from .notebook import hints
+from .proxy import Local, Student
+from .release import EXERCISES, SOLUTIONS, ReleaseError, course_root, is_current
+from .selfcheck import examine_file
+from .submission import grade_id
+from .verdicts import Broken, Verdict
+
+SALTS = ("audit one", "audit two")
+CHINESE = re.compile(r"[一-鿿]")
+PACKAGE = Path(__file__).parent
+TREES = {
+    PACKAGE / "reference": "ch{}.py",
+    PACKAGE / "mistakes": "ch{}.py",
+    PACKAGE / "suites": "test_{}.py",
+    PACKAGE / "hints": "{}.toml",
+}
+ALSO_ALLOWED = {"__init__.py", "pytest.ini"}
+
+
+def audit(exercises: list[Exercise], console: Console) -> bool:
+    """Check everything, print every fault with the file it is in, and say how much was proved."""
+    root = course_root()
+    proved = {"exercises": 0, "parts": 0, "promises": 0, "mistakes": 0}
+    faults = _told(_files(root), console)
+    for exercise in exercises:
+        console.print(f"{exercise.name} …", markup=False)
+        found = _told(_exercise(exercise, root), console)
+        faults += found
+        if not found:
+            proved["exercises"] += 1
+            proved["parts"] += len(exercise.parts)
+            proved["promises"] += len(examination(exercise).items)
+            proved["mistakes"] += len(mistakes_of(exercise.module))
+    counts = ", ".join(f"{count} {name}" for name, count in proved.items())
+    console.print(f"proved: {counts}; {faults} {'fault' if faults == 1 else 'faults'}")
+    return not faults
+
+
+def _told(faults: Iterator[str], console: Console) -> int:
+    count = 0
+    for count, fault in enumerate(faults, 1):  # noqa: B007
+        console.print(f"  ✗ {fault}", markup=False)
+    return count
+
+
+def _files(root: Path) -> Iterator[str]:
+    """Every exercise has its files, and no file belongs to no exercise."""
+    for folder, pattern in TREES.items():
+        expected = {pattern.format(name) for name in catalogue()}
+        present = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
+        yield from (f"missing: {_short(folder / name, root)}" for name in sorted(expected - present))
+        yield from (f"unlisted: {_short(folder / name, root)}" for name in sorted(present - expected - ALSO_ALLOWED))
+    for tree in (SOLUTIONS, EXERCISES):
+        expected = {f"{name}/{name}.ipynb" for name in catalogue()}
+        present = {str(path.relative_to(root / tree)) for path in (root / tree).rglob("*") if path.is_file()}
+        present = {name for name in present if ".ipynb_checkpoints" not in name}
+        yield from (f"missing: {tree}/{name}" for name in sorted(expected - present))
+        yield from (f"unlisted: {tree}/{name}" for name in sorted(present - expected))
+
+
+def _exercise(exercise: Exercise, root: Path) -> Iterator[str]:
+    try:
+        yield from _names(exercise)
+        yield from _notebook(exercise, root)
+        yield from _reference(exercise)
+        yield from _garbage(exercise)
+        yield from _mistakes(exercise)
+        yield from _solution(exercise, root)
+        yield from _released(exercise, root)
+    except (OSError, LookupError, ImportError, SyntaxError, AttributeError, ValueError, ReleaseError) as fault:
+        yield f"{exercise.name}: {type(fault).__name__}: {fault}"
+
+
+def _names(exercise: Exercise) -> Iterator[str]:
+    """Catalogue, reference, mistakes and hints name the same parts with the same signatures."""
+    names = [part.name for part in exercise.parts]
+    reference = importlib.import_module(f"autograder.reference.{exercise.module}")
+    for part in exercise.parts:
+        where = f"autograder/reference/{exercise.module}.py"
+        if not hasattr(reference, part.name):
+            yield f"{where}: no {part.name}"
+        elif not _same_signature(getattr(reference, part.name), part):
+            yield f"{where}: {part.name}{inspect.signature(getattr(reference, part.name))}, catalogue: {part.signature}"
+        if part.name not in {mistake.part for mistake in mistakes_of(exercise.module)}:
+            yield f"autograder/mistakes/{exercise.module}.py: no mistake of {part.name}"
+    for mistake in mistakes_of(exercise.module):
+        if mistake.part not in names:
+            yield f"autograder/mistakes/{exercise.module}.py: {mistake.name} is about {mistake.part}, which is no part"
+        if not CHINESE.search(mistake.text["zh"]):
+            yield f"autograder/mistakes/{exercise.module}.py: {mistake.name} says nothing in Chinese"
+    given = hints(exercise)
+    if list(given) != names:
+        yield f"autograder/hints/{exercise.name}.toml: hints for {list(given)}, parts are {names}"
+    for name, steps in given.items():
+        if any(set(step) != {"en", "zh"} for step in steps):
+            yield f"autograder/hints/{exercise.name}.toml: a hint for {name} lacks a language"
+
+
+def _same_signature(function, part) -> bool:
+    wanted = ast.unparse(ast.parse(f"def f{part.signature}: ...").body[0].args)
+    source = ast.parse(inspect.cleandoc(inspect.getsource(function))).body[0]
+    if isinstance(source, ast.ClassDef):
+        source = next(node for node in source.body if getattr(node, "name", "") == "__init__")
+        source.args.args = source.args.args[1:]
+    for argument in source.args.args:
+        argument.annotation = None
+    return ast.unparse(source.args) == wanted
+
+
+def _notebook(exercise: Exercise, root: Path) -> Iterator[str]:
+    """The solution has an answer and a check cell a part, speaks both languages and holds no outputs."""
+    where = f"{SOLUTIONS}/{exercise.name}/{exercise.name}.ipynb"
+    cells = nbformat.read(root / where, as_version=4).cells
+    named = {grade_id(cell): cell for cell in cells if grade_id(cell)}
+    expected = {"setup"} | {f"{kind}-{part.name}" for part in exercise.parts for kind in ("answer", "check")}
+    if set(named) != expected:
+        yield f"{where}: cells {sorted(set(named) ^ expected)} are too many or too few"
+        return
+    for part in exercise.parts:
+        check = named[f"check-{part.name}"]
+        if check.metadata.nbgrader.points != part.points:
+            yield f"{where}: check-{part.name} gives {check.metadata.nbgrader.points} points, not {part.points}"
+        if check.source != f'check("{part.name}")':
+            yield f'{where}: check-{part.name} must be exactly check("{part.name}")'
+        wanted = f"`{part.name}` · {part.points} points · {part.minutes} min · {'★' * part.difficulty:☆<5}"
+        if not any(wanted in cell.source for cell in cells if cell.cell_type == "markdown"):
+            yield f"{where}: no heading says «{wanted}»"
+    for cell in cells:
+        if cell.cell_type == "code" and (cell.outputs or cell.execution_count):
+            yield f"{where}: {grade_id(cell) or 'a cell'} holds outputs"
+        if cell.cell_type == "markdown" and not (
+            CHINESE.search(cell.source) and re.search(r"[A-Za-z]{3}", cell.source)
+        ):
+            yield f"{where}: a text cell speaks one language only: {cell.source[:40]!r}"
+
+
+def _reference(exercise: Exercise) -> Iterator[str]:
+    for salt in SALTS:
+        for result in examination(exercise).examine(Student(Local(_right(exercise))), salt):
+            if result.verdict is not Verdict.PASS:
+                broken = result.first_broken
+                yield f"autograder/suites/test_{exercise.name}.py: {broken.test} fails the reference: {broken.broken}"
+
+
+def _garbage(exercise: Exercise) -> Iterator[str]:
+    """No promise is kept by an answer that is none, and none of them upsets the examiner."""
+    where = f"autograder/suites/test_{exercise.name}.py"
+    for part in exercise.parts:
+        right = _right(exercise)
+        for name, answer in garbage.answers(part, right[part.name]).items():
+            student = Student(Local({**right, part.name: answer}))
+            result = examination(exercise).examine(student, SALTS[0], [part])[0]
+            for outcome in result.outcomes:
+                if outcome.broken is None:
+                    yield f"{where}: {outcome.test} is kept by {name}"
+                elif outcome.broken.verdict is Verdict.GRADER_ERROR:
+                    yield f"{where}: {outcome.test} fails on {name}: {outcome.broken}"
+
+
+def _mistakes(exercise: Exercise) -> Iterator[str]:
+    for mistake in mistakes_of(exercise.module):
+        where = f"autograder/mistakes/{exercise.module}.py: {mistake.name}"
+        for salt in SALTS:
+            student = Student(Local({**_right(exercise), mistake.part: mistake.answer}))
+            result = examination(exercise).examine(student, salt, [exercise.part(mistake.part)])[0]
+            if result.verdict is Verdict.PASS:
+                yield f"{where} is accepted by autograder/suites/test_{exercise.name}.py"
+                continue
+            named = diagnose(exercise, result, salt)
+            if named is None or named.name != mistake.name:
+                yield f"{where} is called {named.name if named else 'nothing'}"
+
+
+def _solution(exercise: Exercise, root: Path) -> Iterator[str]:
+    where = f"{SOLUTIONS}/{exercise.name}/{exercise.name}.ipynb"
+    try:
+        results, raised = examine_file(exercise, root / where, SALTS[0])
+    except Broken as unreadable:
+        yield f"{where}: {unreadable}"
+        return
+    yield from (f"{where}: {line}" for line in raised)
+    for result in results:
+        if result.verdict is not Verdict.PASS:
+            yield f"{where}: {result.part.name} gets {result.score:g}/{result.part.points}: {result.first_broken.broken}"
+
+
+def _released(exercise: Exercise, root: Path) -> Iterator[str]:
+    where = f"{EXERCISES}/{exercise.name}/{exercise.name}.ipynb"
+    if not is_current(exercise, root):
+        yield f"{where}: differs from a fresh release of its solution; run «autograder release {exercise.name}»"
+    try:
+        results, _ = examine_file(exercise, root / where, SALTS[0])
+    except Broken as unreadable:
+        yield f"{where}: {unreadable}"
+        return
+    for result in results:
+        if result.score or result.verdict is not Verdict.MISSING:
+            yield f"{where}: {result.part.name} is {result.verdict} with {result.score:g} points as released"
+
+
+def _right(exercise: Exercise) -> dict:
+    reference = examination(exercise).reference
+    return {part.name: getattr(reference, part.name) for part in exercise.parts}
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

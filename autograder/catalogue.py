@@ -1,0 +1,170 @@
+"""The one table that names every exercise and part, read from `catalogue.toml` and checked as it is read."""
+
+import ast
+import re
+import tomllib
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("catalogue.toml")
+POINTS_PER_EXERCISE = 20
+
+
+class CatalogueError(Exception):
+    """The catalogue itself is wrong; the message names the entry."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    wall_seconds: float  # the whole submission, over all its processes
+    call_seconds: float  # one cell or one call
+    cpu_seconds: int
+    memory_mb: int  # beyond what an idle student process needs
+    processes: int  # threads, for new processes are refused
+    file_mb: int
+    output_kb: int  # what one cell may print
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    signature: str
+    kind: str  # "function" or "class"
+    returns: tuple[str, ...]
+    points: int
+    minutes: int
+    difficulty: int  # 1 to 5
+    forbidden: frozenset[str]  # operators and functions that would do the exercise for the learner
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    name: str
+    title: dict[str, str]
+    limits: Limits
+    parts: tuple[Part, ...]
+
+    @property
+    def chapter(self) -> int:
+        return int(self.name[:2])
+
+    @property
+    def points(self) -> int:
+        return sum(part.points for part in self.parts)
+
+    @property
+    def module(self) -> str:
+        """The name of its reference and mistakes modules."""
+        return f"ch{self.name}"
+
+    def part(self, name: str) -> Part:
+        return next(part for part in self.parts if part.name == name)
+
+
+@cache
+def catalogue() -> dict[str, Exercise]:
+    """All exercises by name, in order."""
+    return load(FILE)
+
+
+def find(name: str) -> Exercise:
+    """One exercise. Accepts `06_masks`, `06`, `6` or `masks`."""
+    for exercise in catalogue().values():
+        number, _, rest = exercise.name.partition("_")
+        if name in (exercise.name, rest, number, str(int(number))):
+            return exercise
+    raise LookupError(name)
+
+
+def load(path: Path) -> dict[str, Exercise]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as broken:
+        raise CatalogueError(f"{path}: {broken}") from broken
+    defaults = _limits(table.get("limits", {}), "limits")
+    groups = table.get("forbidden", {})
+    exercises = {}
+    for entry in table.get("exercise", []):
+        exercise = _exercise(entry, defaults, groups)
+        if exercise.name in exercises:
+            raise CatalogueError(f"{exercise.name} is listed twice")
+        exercises[exercise.name] = exercise
+    if list(exercises) != sorted(exercises):
+        raise CatalogueError("exercises are not in the order of their numbers")
+    return exercises
+
+
+def _limits(entry, where) -> Limits:
+    names = {field.name for field in fields(Limits)}
+    if set(entry) != names:
+        raise CatalogueError(f"{where}: wanted exactly {sorted(names)}, got {sorted(entry)}")
+    return Limits(**_positive(entry, where))
+
+
+def _positive(entry, where):
+    for key, value in entry.items():
+        if not isinstance(value, int | float) or value <= 0:
+            raise CatalogueError(f"{where}: {key} must be a positive number, not {value!r}")
+    return entry
+
+
+def _exercise(entry, defaults, groups) -> Exercise:
+    name = entry.get("name", "?")
+    if not re.fullmatch(r"\d\d_[a-z0-9_]+", name):
+        raise CatalogueError(f"exercise {name!r}: a name is two digits and words, such as 06_masks")
+    _keys(entry, {"name", "title", "part"}, {"limits"}, name)
+    parts = tuple(_part(part, name, groups) for part in entry["part"])
+    names = [part.name for part in parts]
+    if len(set(names)) < len(names):
+        raise CatalogueError(f"{name}: a part is listed twice")
+    exercise = Exercise(
+        name=name,
+        title=_both_languages(entry["title"], name),
+        limits=replace(defaults, **_positive(entry.get("limits", {}), name)),
+        parts=parts,
+    )
+    if exercise.points != POINTS_PER_EXERCISE:
+        raise CatalogueError(f"{name}: parts add up to {exercise.points} points, not {POINTS_PER_EXERCISE}")
+    return exercise
+
+
+def _part(entry, exercise, groups) -> Part:
+    where = f"{exercise}.{entry.get('name', '?')}"
+    _keys(entry, {"name", "signature", "returns", "points", "minutes", "difficulty"}, {"kind", "forbidden"}, where)
+    if not entry["name"].isidentifier():
+        raise CatalogueError(f"{where}: not a Python name")
+    try:
+        ast.parse(f"def f{entry['signature']}: ...")
+    except SyntaxError:
+        raise CatalogueError(f"{where}: {entry['signature']!r} is not a signature") from None
+    if entry.get("kind", "function") not in ("function", "class"):
+        raise CatalogueError(f"{where}: kind is function or class")
+    _positive({key: entry[key] for key in ("points", "minutes", "difficulty")}, where)
+    if entry["difficulty"] > 5:
+        raise CatalogueError(f"{where}: difficulty is 1 to 5")
+    if unknown := set(entry.get("forbidden", ())) - set(groups):
+        raise CatalogueError(f"{where}: no forbidden group is called {', '.join(sorted(unknown))}")
+    return Part(
+        name=entry["name"],
+        signature=entry["signature"],
+        kind=entry.get("kind", "function"),
+        returns=tuple(entry["returns"]),
+        points=entry["points"],
+        minutes=entry["minutes"],
+        difficulty=entry["difficulty"],
+        forbidden=frozenset(name for group in entry.get("forbidden", ()) for name in groups[group]),
+    )
+
+
+def _keys(entry, required, optional, where):
+    if missing := required - set(entry):
+        raise CatalogueError(f"{where}: {', '.join(sorted(missing))} missing")
+    if unknown := set(entry) - required - optional:
+        raise CatalogueError(f"{where}: unknown {', '.join(sorted(unknown))}")
+
+
+def _both_languages(text, where):
+    if set(text) != {"en", "zh"}:
+        raise CatalogueError(f"{where}: title needs en and zh")
+    return dict(text)

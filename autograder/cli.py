@@ -1,0 +1,197 @@
+"""The command line: `python -m autograder COMMAND`."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .catalogue import CatalogueError, Exercise, catalogue, find
+from .language import VERDICTS, preferred
+
+DONE, FAULT, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
+PLAIN_WIDTH = 120
+
+
+class WrongUse(Exception):
+    """The command line cannot be carried out; the message says what to do."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    args.lang = preferred(args.lang)
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    try:
+        return args.run(args, console)
+    except WrongUse as wrong:
+        print(f"autograder: {wrong}", file=sys.stderr)  # noqa: T201
+        return BAD_INPUT
+    except CatalogueError as broken:
+        print(f"autograder: catalogue.toml: {broken}", file=sys.stderr)  # noqa: T201
+        return UNFINISHED
+    except KeyboardInterrupt:
+        stopped = {"en": "stopped; run the same command to go on", "zh": "已停止；再次运行同一命令即可继续"}
+        print(f"autograder: {stopped[args.lang]}", file=sys.stderr)  # noqa: T201
+        return UNFINISHED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="autograder", description="Attention by Hand · 手写注意力")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name, run, help):
+        sub = commands.add_parser(name, help=help, description=help)
+        sub.add_argument("--lang", choices=("en", "zh"), help="language of the messages (default: the locale)")
+        sub.set_defaults(run=run)
+        return sub
+
+    command("list", run_list, "show the exercises · 列出练习")
+    check = command("check", run_check, "check your own notebooks in exercises/ · 检查自己的 notebook")
+    check.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
+    check.add_argument("--watch", action="store_true", help="check again whenever a notebook is saved")
+    grade = command("grade", run_grade, "grade a folder of submissions · 批量评分")
+    grade.add_argument("folder", type=Path, help="FOLDER/<student>/<exercise>/<exercise>.ipynb (or .py), or one file")
+    grade.add_argument("--out", type=Path, default=Path("grades"), help="where results go (default: grades)")
+    grade.add_argument(
+        "--jobs", type=_positive, default=os.cpu_count(), help="submissions at a time (default: all cores)"
+    )
+    grade.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu")
+    grade.add_argument(
+        "--db", default="sqlite:///gradebook.db", help="nbgrader's gradebook (default: gradebook.db here)"
+    )
+    grade.add_argument("--fresh", action="store_true", help="grade again what was graded already")
+    grade.add_argument("--trust-submissions", action="store_true", help="grade although the sandbox is incomplete")
+    release = command("release", run_release, "make exercises/ from solutions/ · 由 solutions 生成 exercises")
+    release.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
+    release.add_argument("--check", action="store_true", help="only compare, exit 1 when they differ")
+    audit = command("audit", run_audit, "prove that the course is sound · 证明课程无误")
+    audit.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
+    command("doctor", run_doctor, "test the sandbox, the device and the versions · 检查沙箱、设备与版本")
+    bench = command("bench", run_bench, "measure speed as ratios in one run · 速度测试")
+    bench.add_argument("name", nargs="*", help="which benchmarks (default: all)")
+    bench.add_argument("--json", type=Path, help="also write the numbers to this file")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _exercises(names: list[str]) -> list[Exercise]:
+    try:
+        return [find(name) for name in names] or list(catalogue().values())
+    except LookupError as unknown:
+        raise WrongUse(f"no exercise is called {unknown.args[0]!r}; there are {', '.join(catalogue())}") from None
+
+
+def run_list(args, console) -> int:
+    zh = args.lang == "zh"
+    table = Table("练习" if zh else "exercise", "标题" if zh else "title", "部分" if zh else "part",
+                  "分" if zh else "points", "分钟" if zh else "minutes", "难度" if zh else "difficulty",
+                  box=box.HEAVY_HEAD if console.is_terminal else None)  # fmt: skip
+    for exercise in catalogue().values():
+        for i, part in enumerate(exercise.parts):
+            first = (exercise.name, exercise.title[args.lang]) if i == 0 else ("", "")
+            table.add_row(*first, part.name, str(part.points), str(part.minutes), "★" * part.difficulty)
+        table.add_section()
+    console.print(table)
+    return DONE
+
+
+def run_grade(args, console) -> int:
+    from .classrun import Options, run
+    from .device import resolve
+    from .process import ZygoteError
+    from .submission import InputError
+    from .trust import UntrustedMachine
+
+    options = Options(args.folder, args.out, args.jobs, resolve(args.device), args.db, args.fresh,
+                      args.trust_submissions, args.lang)  # fmt: skip
+    try:
+        if console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            with Progress(*columns, console=console) as bar:
+                task = bar.add_task("", total=None)
+
+                def advance(result, total):
+                    bar.update(task, advance=1, total=total, description=f"{result['student']}/{result['exercise']}")
+
+                results = run(options, advance)
+        else:
+
+            def tell(result, total):
+                mistakes = ", ".join(part["mistake"] for part in result["parts"] if part["mistake"])
+                line = f"{result['student']}/{result['exercise']}: {result['score']:g}/{result['max_score']} "
+                console.print(line + result["verdict"] + (f" ({mistakes})" if mistakes else ""), markup=False)
+
+            results = run(options, tell)
+    except InputError as unusable:
+        raise WrongUse(str(unusable)) from None
+    except (UntrustedMachine, ZygoteError) as refused:
+        print(f"autograder: {refused}", file=sys.stderr)  # noqa: T201
+        return UNFINISHED
+    counts = {v: sum(r["verdict"] == v for r in results) for v in VERDICTS}
+    summary = ", ".join(f"{VERDICTS[v][args.lang]} {n}" for v, n in counts.items() if n)
+    console.print(f"{len(results)} {'份提交' if args.lang == 'zh' else 'submissions'}: {summary}")
+    console.print(f"{'结果' if args.lang == 'zh' else 'results'}: {args.out / 'class.html'}", markup=False)
+    return UNFINISHED if counts["grader_error"] else DONE
+
+
+def run_check(args, console) -> int:
+    from .selfcheck import check_notebooks, watch
+
+    exercises = _exercises(args.exercise)
+    check_notebooks(exercises, args.lang, console)
+    if args.watch:
+        watch(exercises, args.lang, console)
+    return DONE
+
+
+def run_release(args, console) -> int:
+    from .release import ReleaseError, course_root, is_current, release
+
+    try:
+        root = course_root()
+        faults = 0
+        for exercise in _exercises(args.exercise):
+            if args.check:
+                current = is_current(exercise, root)
+                faults += not current
+                console.print(f"exercises/{exercise.name}: {'up to date' if current else 'differs from its solution'}")
+            else:
+                changed = release(exercise, root)
+                console.print(f"exercises/{exercise.name}: {'released' if changed else 'unchanged'}")
+    except ReleaseError as refused:
+        print(f"autograder: {refused}", file=sys.stderr)  # noqa: T201
+        return FAULT if args.check else UNFINISHED
+    return FAULT if faults else DONE
+
+
+def run_audit(args, console) -> int:
+    from .audit import audit
+
+    return DONE if audit(_exercises(args.exercise), console) else FAULT
+
+
+def run_doctor(args, console) -> int:
+    from .doctor import examine_machine
+
+    return examine_machine(console, args.lang)
+
+
+def run_bench(args, console) -> int:
+    from .bench import BENCHMARKS, bench
+
+    if unknown := [name for name in args.name if name not in BENCHMARKS]:
+        raise WrongUse(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    bench(args.name or list(BENCHMARKS), console, args.json)
+    return DONE

@@ -1,0 +1,325 @@
+"""Compare an answer with the truth, with a tolerance that is measured and never guessed.
+
+The truth is the reference formula in float64. Three things are measured on the inputs at hand: what the same formula gets
+wrong in the student's own dtype; how far its result moves when each input is rounded once; and the largest number met on
+the way, whose rounding any other right formula may inherit (exp(x - logsumexp(x)) does). A small multiple of these is
+allowed. So a right answer may reorder its sums, and an epsilon where none belongs is still seen.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from .catalogue import catalogue
+from .proxy import Student
+from .verdicts import require, wrong
+
+MULTIPLE = 16  # of the measured errors
+ULPS = 4  # of the result, at the size of the largest number met on the way
+ROUNDINGS = 2  # how often the inputs are rounded at random
+REMEMBERED = 2048  # expectations kept: a class is asked the same questions again and again
+
+
+def matches(student: Student, formula, *args, **kwargs):
+    """The student's function of the same name gives what `formula` gives. Returns the student's value."""
+    value = getattr(student, formula.__name__)(*args, **kwargs)
+    agree(value, formula, *args, **kwargs)
+    return value
+
+
+def gradients_match(student: Student, formula, *args, wrt, cotangents, **kwargs) -> None:
+    """Values and gradients, by value, with respect to the positions in `wrt`."""
+    found = student.vjp(formula.__name__, *args, wrt=wrt, cotangents=cotangents, **kwargs)
+    agree(found.value, formula, *args, **kwargs)
+    agree_gradients(found.gradients, formula, *args, wrt=wrt, cotangents=cotangents, **kwargs)
+
+
+def agree_gradients(gradients, formula, *args, wrt, cotangents, **kwargs) -> None:
+    """Compare gradients with those of `formula` by float64 autograd. No gradient counts as a zero gradient."""
+    given = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
+    filled = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, given, strict=True)]
+    agree(tuple(filled), Derivative(formula, tuple(wrt), tuple(cotangents)), *args, **kwargs)
+
+
+class Derivative:
+    """The gradients of a formula as a formula of their own."""
+
+    def __init__(self, formula, wrt: tuple, cotangents: tuple):
+        self.formula, self.wrt, self.cotangents = formula, wrt, cotangents
+        self.__name__ = formula.__name__
+        self.returns = tuple(f"∂/∂{_parameter_name(formula, key)}" for key in wrt)
+
+    def __call__(self, *args, **kwargs):
+        return vjp(self.formula, args, kwargs, self.wrt, self.cotangents)
+
+    def key(self):
+        return _key((getattr(self.formula, "key", lambda: id(self.formula))(), self.wrt, self.cotangents))
+
+
+def vjp(formula, args, kwargs, wrt, cotangents) -> tuple[torch.Tensor, ...]:
+    """The gradients of `formula`'s outputs, weighted by `cotangents`."""
+    args, kwargs = list(args), dict(kwargs)
+    inputs = []
+    for key in wrt:
+        place = args if isinstance(key, int) else kwargs
+        place[key] = place[key].detach().clone().requires_grad_(True)
+        inputs.append(place[key])
+    value = formula(*args, **kwargs)
+    outputs = value if isinstance(value, tuple) else (value,)
+    used = [(out, weight.to(out)) for out, weight in zip(outputs, cotangents, strict=True) if weight is not None]
+    found = torch.autograd.grad([out for out, _ in used], inputs, [weight for _, weight in used], allow_unused=True)
+    return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
+
+
+def agree(value, formula, *args, **kwargs) -> None:
+    """Raise `Broken` unless `value` is what `formula` gives: structure, shape, dtype, device, finiteness, then values."""
+    name = formula.__name__
+    expected = _expectation(formula, args, kwargs)
+    leaves = _same_structure(value, expected.wanted, name)
+    for label, answer, form, true, error in zip(
+        _labels(formula, name, expected.wanted),
+        leaves,
+        _flat(expected.wanted),
+        expected.truth,
+        expected.allowed,
+        strict=True,
+    ):
+        if isinstance(form, torch.Tensor):
+            _agree_tensor(label, answer, form, true, error)
+        else:
+            require(
+                type(answer) in (int, float, bool, str) and answer == form,
+                f"{label}: {answer!r}, expected {form!r}",
+                f"{label}：得到 {answer!r}，应为 {form!r}",
+            )
+
+
+def _agree_tensor(label, answer, form, true, error) -> None:
+    require(
+        isinstance(answer, torch.Tensor),
+        f"{label}: a {type(answer).__name__}, expected a tensor",
+        f"{label}：得到 {type(answer).__name__}，应为张量",
+    )
+    require(
+        answer.shape == form.shape,
+        f"{label}: shape {list(answer.shape)}, expected {list(form.shape)}",
+        f"{label}：形状为 {list(answer.shape)}，应为 {list(form.shape)}",
+    )
+    require(
+        answer.dtype == form.dtype,
+        f"{label}: dtype {_short(answer.dtype)}, expected {_short(form.dtype)}",
+        f"{label}：dtype 为 {_short(answer.dtype)}，应为 {_short(form.dtype)}",
+    )
+    came_from = getattr(answer, "came_from", "cpu")
+    require(
+        came_from == getattr(form, "came_from", came_from),
+        f"{label}: on {came_from}, but the inputs were not",
+        f"{label}：结果在 {came_from} 上，而输入不在",
+    )
+    if not form.numel():
+        return
+    got, true = answer.double(), true.double()
+    off = (got - true).abs()
+    off[got == true] = 0.0  # equal infinities
+    off[off.isnan()] = torch.inf
+    if off.max() <= error:
+        return
+    worst = int(off.argmax())
+    index = [int(i) for i in torch.unravel_index(torch.tensor(worst), form.shape)]
+    yours, expected = got.flatten()[worst].item(), true.flatten()[worst].item()
+    if form.is_floating_point():
+        en, zh = f"off by {off.max():.3g}", f"相差 {off.max():.3g}"
+        if off.max() == torch.inf:
+            en, zh = "not the same", "不相同"
+        allowed_en, allowed_zh = f"; {error:.2g} is allowed", f"，允许 {error:.2g}"
+    else:
+        share = (off > 0).double().mean()
+        en, zh = f"{share:.0%} of the entries differ, first", f"{share:.0%} 的元素不同，首个在"
+        allowed_en = allowed_zh = ""
+        yours, expected = _exact(yours, form), _exact(expected, form)
+    raise wrong(
+        f"{label}: {en} at {index}{allowed_en}\n  yours {_number(yours)}, expected {_number(expected)}",
+        f"{label}：{zh} {index}{allowed_zh}\n  你的 {_number(yours)}，应为 {_number(expected)}",
+    )
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a formula gives: in the student's dtype, in float64, and how far off each output may be."""
+
+    wanted: object
+    truth: list
+    allowed: list[float]
+
+
+_remembered: OrderedDict[tuple, tuple[object, Expectation]] = OrderedDict()
+
+
+def _expectation(formula, args, kwargs) -> Expectation:
+    key = (getattr(formula, "key", lambda: id(formula))(), _key((args, kwargs)))
+    if key in _remembered:
+        _remembered.move_to_end(key)
+        return _remembered[key][1]
+    expected = _measured(formula, args, kwargs)
+    _remembered[key] = formula, expected  # the formula is kept too, so that its id stays its own
+    if len(_remembered) > REMEMBERED:
+        _remembered.popitem(last=False)
+    return expected
+
+
+def _measured(formula, args, kwargs) -> Expectation:
+    wanted = formula(*args, **kwargs)
+    with _LargestNumber(_flat((args, kwargs))) as seen:
+        truth = _flat(formula(*_double(args), **_double(kwargs)))
+    errors = [_distance(plain, true) for plain, true in zip(_flat(wanted), truth, strict=True)]
+    dtype = _dtype((args, kwargs))
+    if dtype is None:
+        return Expectation(wanted, truth, [MULTIPLE * error for error in errors])
+    unit = torch.finfo(dtype).eps
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(ROUNDINGS):
+        rounded = _flat(formula(*_rounded(args, unit, generator), **_rounded(kwargs, unit, generator)))
+        errors = [max(e, _distance(r, t)) for e, r, t in zip(errors, rounded, truth, strict=True)]
+    inherited = ULPS * unit * max(seen.largest, 1.0)
+    allowed = [MULTIPLE * error + inherited * _largest(true) for error, true in zip(errors, truth, strict=True)]
+    return Expectation(wanted, truth, allowed)
+
+
+class _LargestNumber(TorchDispatchMode):
+    """The largest finite number among inputs and intermediate results."""
+
+    def __init__(self, inputs):
+        super().__init__()
+        self.largest = max(map(_largest, inputs), default=0.0)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for tensor in tree_iter(out):
+            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+                self.largest = max(self.largest, _largest(tensor))
+        return out
+
+
+def _key(value):
+    """Equal for equal content."""
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().contiguous()
+        return (plain.dtype, plain.shape, plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b"")
+    if isinstance(value, list | tuple):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return tuple((name, _key(item)) for name, item in value.items())
+    return (type(value), value)
+
+
+def _distance(a, b) -> float:
+    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or not a.numel():
+        return 0.0
+    off = (a.double() - b.double()).abs()
+    off = off[off.isfinite()]
+    return float(off.max()) if off.numel() else 0.0
+
+
+def _largest(tensor) -> float:
+    if not isinstance(tensor, torch.Tensor) or not tensor.numel():
+        return 0.0
+    sizes = tensor.detach().double().abs()
+    return float(sizes.masked_fill(~sizes.isfinite(), 0.0).max())
+
+
+def _dtype(value) -> torch.dtype | None:
+    """The floating dtype of the inputs, if there is one."""
+    found = [x.dtype for x in _flat(value) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+    return max(found, key=lambda dtype: torch.finfo(dtype).eps) if found else None
+
+
+def _double(value):
+    return _mapped(value, lambda x: x.double() if x.is_floating_point() else x)
+
+
+def _rounded(value, unit, generator):
+    def one(x):
+        if not x.is_floating_point():
+            return x
+        signs = torch.randint(-1, 2, x.shape, generator=generator)
+        return x.double() * (1 + unit * signs)
+
+    return _mapped(value, one)
+
+
+def _mapped(value, change):
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_mapped(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: _mapped(item, change) for key, item in value.items()}
+    return value
+
+
+def _flat(value) -> list:
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _flat(item)]
+    if isinstance(value, dict):
+        return [leaf for key in sorted(value) for leaf in _flat(value[key])]
+    return [value]
+
+
+def _same_structure(value, wanted, name) -> list:
+    """The leaves of `value`, which must be built like `wanted`."""
+    if isinstance(wanted, tuple | list):
+        kind = "pair" if len(wanted) == 2 else f"tuple of {len(wanted)}"
+        require(
+            isinstance(value, tuple | list) and len(value) == len(wanted),
+            f"{name}: returns {_described(value)}, expected a {kind}",
+            f"{name}：返回了 {_described(value)}，应为 {len(wanted)} 个值的元组",
+        )
+        return [leaf for v, w in zip(value, wanted, strict=True) for leaf in _same_structure(v, w, name)]
+    if isinstance(wanted, dict):
+        require(
+            isinstance(value, dict) and set(value) == set(wanted),
+            f"{name}: returns {_described(value)}, expected a dict with {', '.join(sorted(wanted))}",
+            f"{name}：返回了 {_described(value)}，应为含 {', '.join(sorted(wanted))} 的字典",
+        )
+        return [leaf for key in sorted(wanted) for leaf in _same_structure(value[key], wanted[key], name)]
+    return [value]
+
+
+def _described(value) -> str:
+    if isinstance(value, tuple | list):
+        return f"{len(value)} values"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _labels(formula, name, wanted) -> list[str]:
+    """`masked_attention → weights` for each output."""
+    if not isinstance(wanted, tuple | list | dict):
+        return [name]
+    returns = getattr(formula, "returns", None) or next(
+        (part.returns for e in catalogue().values() for part in e.parts if part.name == name), None
+    )
+    names = sorted(wanted) if isinstance(wanted, dict) else returns
+    if not names or len(names) != len(_flat(wanted)):
+        names = range(len(_flat(wanted)))
+    return [f"{name} → {item}" for item in names]
+
+
+def _parameter_name(formula, key) -> str:
+    return (
+        key if isinstance(key, str) else formula.__code__.co_varnames[key] if hasattr(formula, "__code__") else str(key)
+    )
+
+
+def _short(dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _exact(number, form):
+    return bool(number) if form.dtype == torch.bool else int(number)
+
+
+def _number(value) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

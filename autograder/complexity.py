@@ -1,0 +1,34 @@
+"""Judge how cost grows with length by counting, never by the clock."""
+
+import math
+
+from .proxy import Student
+from .verdicts import require
+
+SLACK = 0.25  # constants and odd sizes bend a straight line a little
+
+COUNTED = {
+    "largest": ("the largest tensor", "最大的张量"),
+    "flops": ("the number of operations", "运算次数"),
+    "elements": ("the number of elements computed", "计算的元素个数"),
+}
+
+
+def growth(counts: dict[int, int]) -> float:
+    """The exponent p of the best fit count ~ n**p."""
+    xs = [math.log(n) for n in counts]
+    ys = [math.log(max(count, 1)) for count in counts.values()]
+    x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)
+    spread = sum((x - x_mean) ** 2 for x in xs)
+    return sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / spread
+
+
+def grows_at_most(student: Student, name: str, inputs, *, lengths, power: float, what: str) -> None:
+    """The count `what` of `name(*inputs(n))` grows no faster than n**power."""
+    measured = growth({n: student.measure(name, *inputs(n)).get(what, 0) for n in lengths})
+    en, zh = COUNTED[what]
+    require(
+        measured <= power + SLACK,
+        f"{name}: {en} grows as n^{measured:.1f}; n^{power:.1f} is required",
+        f"{name}：{zh}按 n^{measured:.1f} 增长，要求 n^{power:.1f}",
+    )

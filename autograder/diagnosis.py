@@ -1,0 +1,136 @@
+"""Name the mistake behind a wrong answer by comparing behaviour, never source code.
+
+Every mistake of the part sits the same tests with the same inputs. A mistake that broke the same promise and gave
+the same outputs as the student is the one. Failing that, one whose error points the same way (another epsilon,
+another large negative number) will do when it broke exactly the same promises.
+"""
+
+from functools import lru_cache
+
+import torch
+
+from .catalogue import Exercise
+from .examiner import PartResult, examination
+from .mistakes import Mistake, mistakes_of
+from .proxy import Local, Student
+from .verdicts import Verdict
+
+SAME = 1e-3  # of the distance between the student's answer and the truth
+ROUNDING = 256  # units of rounding of the largest value
+ALIGNED = 0.98  # cosine between two errors that are the same mistake in another size
+
+
+def diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | None:
+    """The mistake that explains most of what went wrong in this part, if one does."""
+    if result.verdict not in (Verdict.WRONG, Verdict.ERROR):
+        return None
+    truth = _behaviour(exercise, None, result.part.name, salt)
+    scores = {}
+    for candidate in mistakes_of(exercise.module):
+        if candidate.part == result.part.name:
+            scores[candidate.name] = _resemblance(
+                result, _behaviour(exercise, candidate.name, result.part.name, salt), truth
+            )
+    best = max(scores, key=scores.get, default=None)
+    if best is None or scores[best] <= (0, 0):
+        return None
+    return next(candidate for candidate in mistakes_of(exercise.module) if candidate.name == best)
+
+
+@lru_cache(maxsize=4096)
+def _behaviour(exercise: Exercise, name: str | None, part: str, salt: str) -> PartResult:
+    """How a mistake, or with None the reference itself, fares in the part's tests."""
+    exam = examination(exercise)
+    namespace = {p.name: getattr(exam.reference, p.name) for p in exercise.parts}
+    if name is not None:
+        namespace[part] = next(m.answer for m in mistakes_of(exercise.module) if m.name == name)
+    return exam.examine(Student(Local(namespace)), salt, [exercise.part(part)])[0]
+
+
+def _resemblance(result: PartResult, mistake: PartResult, truth: PartResult) -> tuple[int, int]:
+    """(promises broken in the same way, promises with the same outcome); (0, 0) when nothing is explained."""
+    explained = agreeing = pointing = 0
+    broken = [outcome.broken is not None for outcome in result.outcomes]
+    for ours, theirs, right in zip(result.outcomes, mistake.outcomes, truth.outcomes, strict=True):
+        agreeing += (ours.broken is None) == (theirs.broken is None)
+        if ours.broken and theirs.broken:
+            explained += _alike(ours, theirs, right, _close)
+            pointing += _alike(ours, theirs, right, _aligned)
+    if explained:
+        return explained, agreeing
+    if agreeing == len(broken) and pointing == sum(broken):
+        return 0, agreeing
+    return 0, 0
+
+
+def _alike(ours, theirs, right, similar) -> bool:
+    if len(ours.exchanges) != len(theirs.exchanges):
+        return False
+    if ours.broken.verdict is not theirs.broken.verdict:
+        return False
+    for i, (mine, wrong) in enumerate(zip(ours.exchanges, theirs.exchanges, strict=True)):
+        true = right.exchanges[i].answer if i < len(right.exchanges) else {}
+        if not _answers_alike(mine.answer, wrong.answer, true, similar):
+            return False
+    return True
+
+
+def _answers_alike(mine, wrong, true, similar) -> bool:
+    if "error" in mine or "error" in wrong:
+        return "error" in mine and "error" in wrong and mine["error"]["kind"] == wrong["error"]["kind"]
+    if mine.get("changed") != wrong.get("changed"):
+        return False
+    a, b, c = (_leaves(answer) for answer in (mine, wrong, true))
+    if len(a) != len(b):
+        return False
+    return all(similar(x, y, c[i] if i < len(c) else None) for i, (x, y) in enumerate(zip(a, b, strict=True)))
+
+
+def _leaves(answer) -> list:
+    def flat(value):
+        if isinstance(value, dict):
+            return [leaf for key in sorted(value) for leaf in flat(value[key])]
+        if isinstance(value, list | tuple):
+            return [leaf for item in value for leaf in flat(item)]
+        return [value]
+
+    return flat([answer.get("value"), answer.get("gradients"), answer.get("parameter_gradients")])
+
+
+def _comparable(x, y) -> bool:
+    return isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.shape == y.shape and x.dtype == y.dtype
+
+
+def _close(x, y, true) -> bool:
+    """Equal, as measured by how far the student is from the truth."""
+    if not isinstance(x, torch.Tensor):
+        return type(x) is type(y) and (not isinstance(x, bool | int | float | str) or x == y)
+    if not _comparable(x, y):
+        return False
+    if not x.is_floating_point():
+        return bool(torch.equal(x, y))
+    unit, x, y = torch.finfo(x.dtype).eps, x.double(), y.double()
+    finite = x.isfinite() & y.isfinite()
+    if not torch.equal(x[~finite].nan_to_num(nan=0.5), y[~finite].nan_to_num(nan=0.5)):
+        return False
+    x, y = x[finite], y[finite]
+    allowed = ROUNDING * unit * _size(x)
+    if isinstance(true, torch.Tensor) and true.shape == finite.shape:
+        off = x - true.double()[finite]
+        allowed += SAME * _size(off[off.isfinite()])
+    return _size(x - y) <= allowed
+
+
+def _aligned(x, y, true) -> bool:
+    """Both wrong in the same direction, or both right."""
+    if not _comparable(x, y) or not x.is_floating_point() or not _comparable(x, true):
+        return _close(x, y, true)
+    x, y = (x.double() - true.double()).flatten(), (y.double() - true.double()).flatten()
+    if not (x.isfinite().all() and y.isfinite().all()):
+        return False
+    lengths = x.norm() * y.norm()
+    return bool(lengths == 0 and x.norm() == y.norm()) or bool(x @ y >= ALIGNED * lengths > 0)
+
+
+def _size(x) -> float:
+    return float(x.abs().max()) if x.numel() else 0.0

@@ -1,0 +1,192 @@
+"""The student as a suite sees it: an object whose functions are called like any other.
+
+Behind it stands a transport with one method, `ask(request) -> answer`. In a learner's notebook that is the performer
+itself; when marks count it is the wire to a sandboxed process. A suite cannot tell them apart.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from .student.perform import Performer
+from .student.wire import Handle, decode_frame
+from .verdicts import Broken, Verdict
+
+
+@dataclass
+class Exchange:
+    """One question to the student and what came back: the material of a diagnosis."""
+
+    subject: str
+    answer: dict
+
+
+@dataclass
+class Differentiated:
+    """What a call returned and the gradients that came with it."""
+
+    value: object
+    gradients: list[torch.Tensor | None]
+    parameter_gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
+
+
+class Local:
+    """The transport without a wire: the namespace is in this process."""
+
+    def __init__(self, namespace: dict, device: str = "cpu"):
+        self.performer = Performer(namespace, device)
+
+    def ask(self, request: dict) -> dict:
+        return decode_frame(self.performer.reply(request))
+
+
+class Student:
+    """Call the student's functions by name: `student.causal_mask(3, 5)`."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self._part = ""
+        self._forbidden = frozenset()
+        self.exchanges: list[Exchange] = []
+
+    def begin(self, part) -> None:
+        """Forget the exchanges of the last test and apply the rules of `part`."""
+        self._part, self._forbidden, self.exchanges = part.name, part.forbidden, []
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: self.ask("call", name, args=args, kwargs=kwargs)["value"]
+
+    def defined(self, names: list[str]) -> dict[str, str | None]:
+        return self.ask("defined", names=list(names))["value"]
+
+    def vjp(self, name, *args, wrt, cotangents, **kwargs) -> Differentiated:
+        """Call and differentiate: `wrt` are positions or keywords, `cotangents` one per output (None: not used)."""
+        answer = self.ask("call", name, args=args, kwargs=kwargs, wrt=list(wrt), cotangents=list(cotangents))
+        return Differentiated(answer["value"], answer["gradients"])
+
+    def measure(self, name, *args, **kwargs) -> dict:
+        """The counts of one call: flops, elements, largest, operators."""
+        return self.ask("call", name, args=args, kwargs=kwargs)["counts"]
+
+    def spoils(self, name, *args, **kwargs) -> bool:
+        """Whether a call changes the tensors it is given."""
+        return any(self.ask("call", name, args=args, kwargs=kwargs)["changed"])
+
+    def refuses(self, name, *args, **kwargs) -> bool:
+        """Whether a call raises ValueError, as promised for bad arguments."""
+        try:
+            self.ask("call", name, args=args, kwargs=kwargs)
+        except Raised as raised:
+            return "ValueError" in raised.kinds
+        return False
+
+    def ask(self, do: str, target=None, **request) -> dict:
+        if target is not None:
+            request["target"] = target
+        subject = target if isinstance(target, str) else self._part
+        answer = checked(self._transport.ask({"do": do, **request}))
+        if do != "defined":
+            self.exchanges.append(Exchange(subject, answer))
+        if "error" in answer:
+            raise Raised(subject, answer["error"])
+        counts = answer.get("counts", {})
+        if not counts.get("intact", True):
+            raise Broken(
+                Verdict.POLICY,
+                f"{subject}: the code switched off the counting of operators",
+                f"{subject}：代码关闭了算子计数",
+            )
+        if used := self._forbidden.intersection(counts.get("operators", ())):
+            name = min(used, key=len)
+            raise Broken(
+                Verdict.POLICY,
+                f"{subject}: calls {name}, which does the exercise for you; write it by hand",
+                f"{subject}：调用了 {name}，它替你完成了练习；请自己手写",
+            )
+        if isinstance(answer.get("value"), Handle):
+            answer["value"] = Module(self, answer["value"], subject)
+        return answer
+
+
+class Module:
+    """A module that lives with the student. Parameters are set and read by name."""
+
+    def __init__(self, student: Student, handle: Handle, name: str):
+        self._student, self._handle, self._name = student, handle, name
+
+    def __call__(self, *args, **kwargs):
+        return self._student.ask("call", self._handle, args=args, kwargs=kwargs)["value"]
+
+    def vjp(self, *args, wrt, cotangents, **kwargs) -> Differentiated:
+        answer = self._student.ask(
+            "call", self._handle, args=args, kwargs=kwargs, wrt=list(wrt), cotangents=list(cotangents), parameters=True
+        )
+        return Differentiated(answer["value"], answer["gradients"], answer["parameter_gradients"])
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        return self._student.ask("parameters", self._handle)["value"]
+
+    def load(self, **state: torch.Tensor) -> "Module":
+        """Set parameters; a dot in a name is written as two underscores: `W_q__weight`."""
+        named = {name.replace("__", "."): tensor for name, tensor in state.items()}
+        self._student.ask("load", self._handle, state=named)
+        return self
+
+    def train(self, training: bool = True) -> "Module":
+        self._student.ask("mode", self._handle, training=training)
+        return self
+
+    def eval(self) -> "Module":
+        return self.train(False)
+
+    def to(self, dtype: torch.dtype) -> "Module":
+        self._student.ask("mode", self._handle, training=True, dtype=dtype)
+        return self
+
+
+class Raised(Broken):
+    """The student's code raised. Unwritten code, exhausted memory and real errors get different verdicts."""
+
+    def __init__(self, subject: str, error: dict):
+        kind, text = str(error.get("kind")), str(error.get("text"))
+        self.kinds = [str(name) for name in error.get("kinds") or ()]
+        if kind == "NotImplementedError":
+            verdict, en, zh = Verdict.MISSING, "not written yet", "还没有写"
+        elif kind == "NameError" and text == f"name {subject!r} is not defined":
+            verdict, en, zh = Verdict.MISSING, "not defined", "没有定义"
+        elif kind == "MemoryError":
+            verdict, en, zh = Verdict.MEMORY, "asks for more memory than is allowed", "申请的内存超过了限制"
+        else:
+            verdict, en, zh = Verdict.ERROR, f"raises {kind}: {text}", f"抛出 {kind}：{text}"
+            for function, number, source in error.get("lines") or ():
+                en += f"\n  line {number}, in {function}: {source}"
+                zh += f"\n  第 {number} 行，{function} 中：{source}"
+        super().__init__(verdict, f"{subject}: {en}", f"{subject}：{zh}")
+
+
+def checked(answer) -> dict:
+    """An answer from beyond the trust line may be anything; take only what has the right form."""
+    error = answer.get("error", {}) if isinstance(answer, dict) else None
+    well_formed = (
+        isinstance(error, dict)
+        and (error or "value" in answer)
+        and all(isinstance(line, list) and len(line) == 3 for line in error.get("lines") or ())
+        and _are_counts(answer.get("counts", {}))
+        and isinstance(answer.get("changed", []), list)
+        and isinstance(answer.get("gradients", []), list)
+        and isinstance(answer.get("parameter_gradients", {}), dict)
+    )
+    if not well_formed:
+        raise Broken(Verdict.POLICY, "the answer is not in the agreed form", "回答不符合约定的格式", fatal=True)
+    return answer
+
+
+def _are_counts(counts) -> bool:
+    if not isinstance(counts, dict) or not isinstance(counts.get("operators", []), list):
+        return False
+    numbers = (counts.get(name, 0) for name in ("flops", "elements", "largest"))
+    return all(isinstance(number, int) for number in numbers) and all(
+        isinstance(name, str) for name in counts.get("operators", [])
+    )

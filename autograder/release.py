@@ -1,0 +1,71 @@
+"""Make the exercises from the solutions, through nbgrader's own `generate_assignment`."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from .catalogue import Exercise
+
+COURSE = "attention-by-hand"
+SOLUTIONS, EXERCISES = "solutions", "exercises"
+
+if shutil.which("alembic") is None:  # nbgrader calls it by name, also where the environment was not activated
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+class ReleaseError(Exception):
+    """nbgrader refused a solution; the message holds its log."""
+
+
+def course_root() -> Path:
+    """The folder that holds `solutions` and `exercises`."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / SOLUTIONS).is_dir():
+        raise ReleaseError(f"{root}: no folder {SOLUTIONS} here. Releasing needs a checkout of the course.")
+    return root
+
+
+def generate(exercise: Exercise, root: Path, db_url: str, into: Path) -> Path:
+    """Release one exercise into the folder `into`, and enter it in the gradebook at `db_url`."""
+    config = Config()
+    config.CourseDirectory.root = str(root)
+    config.CourseDirectory.course_id = COURSE
+    config.CourseDirectory.source_directory = SOLUTIONS
+    config.CourseDirectory.release_directory = str(into)
+    config.CourseDirectory.db_url = db_url
+    config.IncludeHeaderFooter.header = ""
+    outcome = NbGraderAPI(CourseDirectory(config=config), config=config).generate_assignment(exercise.name, force=True)
+    if not outcome["success"]:
+        raise ReleaseError(f"{SOLUTIONS}/{exercise.name}: {outcome.get('log')}\n{outcome.get('error')}")
+    return into / exercise.name / f"{exercise.name}.ipynb"
+
+
+def release(exercise: Exercise, root: Path) -> bool:
+    """Bring `exercises/` up to date. Returns whether anything changed."""
+    fresh = fresh_release(exercise, root)
+    target = root / EXERCISES / exercise.name / f"{exercise.name}.ipynb"
+    if target.exists() and target.read_bytes() == fresh:
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(fresh)
+    return True
+
+
+def fresh_release(exercise: Exercise, root: Path) -> bytes:
+    """The exercise notebook as nbgrader makes it from today's solution."""
+    folder = Path(tempfile.mkdtemp(prefix="autograder-release-"))
+    try:
+        return generate(exercise, root, f"sqlite:///{folder}/gradebook.db", folder / EXERCISES).read_bytes()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_current(exercise: Exercise, root: Path) -> bool:
+    target = root / EXERCISES / exercise.name / f"{exercise.name}.ipynb"
+    return target.exists() and target.read_bytes() == fresh_release(exercise, root)

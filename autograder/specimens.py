@@ -1,0 +1,100 @@
+"""Submissions of known worth, made from the course itself: right, untouched, and wrong in each known way.
+
+They are what the audit, the tests and the benchmarks grade.
+"""
+
+import copy
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+
+from . import mistakes as mistakes_package
+from . import reference as reference_package
+from .catalogue import Exercise, catalogue
+from .mistakes import Mistake, mistakes_of
+from .release import EXERCISES, SOLUTIONS, course_root
+from .submission import grade_id
+
+
+def solution(exercise: Exercise):
+    return nbformat.read(course_root() / SOLUTIONS / exercise.name / f"{exercise.name}.ipynb", as_version=4)
+
+
+def untouched(exercise: Exercise):
+    return nbformat.read(course_root() / EXERCISES / exercise.name / f"{exercise.name}.ipynb", as_version=4)
+
+
+def with_answer(notebook, part: str, source: str):
+    """A copy in which the answer to one part is this code."""
+    changed = copy.deepcopy(notebook)
+    for cell in changed.cells:
+        if grade_id(cell) == f"answer-{part}":
+            cell.source = source
+    return changed
+
+
+def with_mistake(exercise: Exercise, mistake: Mistake):
+    """The model solution, wrong in one part."""
+    return with_answer(solution(exercise), mistake.part, mistake_source(exercise, mistake))
+
+
+def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
+    """Code that stands alone: the reference it leans on, the mistakes of the chapter, and the name it is asked by."""
+    wrong = inspect.getsource(_module(mistakes_package, exercise))
+    return "\n".join(
+        [
+            "import types",
+            "right = types.ModuleType('right')",
+            f"exec({inspect.getsource(_module(reference_package, exercise))!r}, vars(right))",
+            "mistake = lambda *about, **text: lambda answer: answer",
+            re.sub(r"^from autograder.*$", "", wrong, flags=re.MULTILINE),
+            f"{mistake.part} = {mistake.name}",
+        ]
+    )
+
+
+def as_script(notebook) -> str:
+    """The code cells as one `.py` file."""
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+
+
+def hand_in(folder: Path, student: str, exercise: Exercise, work) -> Path:
+    """Put a notebook, or a script given as text, where the grader looks for it."""
+    place = folder / student / exercise.name
+    place.mkdir(parents=True, exist_ok=True)
+    if isinstance(work, str):
+        path = place / f"{exercise.name}.py"
+        path.write_text(work, encoding="utf-8")
+    else:
+        path = place / f"{exercise.name}.ipynb"
+        nbformat.write(work, path)
+    return path
+
+
+def _module(package, exercise: Exercise):
+    return __import__(f"{package.__name__}.{exercise.module}", fromlist=["*"])
+
+
+def sample_class(folder: Path) -> int:
+    """Twenty invented students, most of them with one mistake somewhere. Returns the number of submissions."""
+    submissions = 0
+    for number, name in enumerate(SAMPLE_STUDENTS):
+        for exercise in catalogue().values():
+            known = mistakes_of(exercise.module)
+            work = solution(exercise) if number % 3 == 0 else with_mistake(exercise, known[7 * number % len(known)])
+            hand_in(folder, name, exercise, untouched(exercise) if number == 19 else work)
+            submissions += 1
+    return submissions
+
+
+SAMPLE_STUDENTS = (
+    "ada", "alan", "barbara", "claude", "donald", "edsger", "emmy", "frances", "grace", "haskell",
+    "hedy", "ida", "joan", "karen", "leslie", "margaret", "niklaus", "radia", "sophie", "tony",
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    sample_class(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What runs beside a student's code. Nothing here knows an answer, and nothing here imports the rest of the package."""

@@ -1,0 +1,91 @@
+"""Count what a call does instead of timing it: operators, FLOPs, elements written, the largest tensor.
+
+Two watchers are needed. The dispatch watcher sees every kernel, also the fused attention for which PyTorch's own
+counter reports 0 FLOPs. The function watcher sees composite functions such as `multi_head_attention_forward`,
+which are taken apart before they reach a kernel.
+Does not see: work done in NumPy or plain Python. The examiner watches the memory of the process for that.
+"""
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._pytree import tree_iter
+from torch.utils.flop_counter import flop_registry
+
+aten = torch.ops.aten
+
+
+def _fused_attention_flops(query, key, value, *rest, **named) -> int:
+    *batch, queries, width = query.shape
+    pairs = queries * key.shape[-2]
+    for size in batch:
+        pairs *= size
+    return 2 * pairs * (width + value.shape[-1])
+
+
+EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attention_flops}
+
+
+class _Kernels(TorchDispatchMode):
+    def __init__(self, given: set[int]):
+        super().__init__()
+        self.given = given
+        self.operators: set[str] = set()
+        self.flops = 0
+        self.elements = 0
+        self.largest = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        packet = function._overloadpacket
+        self.operators.add(packet._qualified_op_name.removeprefix("aten::"))
+        if packet in EXTRA_FLOPS:
+            self.flops += EXTRA_FLOPS[packet](*args)
+        elif packet in flop_registry:
+            self.flops += flop_registry[packet](*args, **(kwargs or {}), out_val=out)
+        view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
+        for tensor in tree_iter(out):
+            if isinstance(tensor, torch.Tensor):
+                self.elements += 0 if view else tensor.numel()
+                storage = tensor.untyped_storage()
+                if storage.data_ptr() not in self.given:
+                    self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
+        return out
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.names.add(getattr(function, "__name__", "?"))
+        return function(*args, **(kwargs or {}))
+
+
+class Measurement:
+    """Watch everything done inside the `with` block; `counts` tells what was seen."""
+
+    def __init__(self, given: list[torch.Tensor]):
+        self.kernels = _Kernels({tensor.untyped_storage().data_ptr() for tensor in given})
+        self.functions = _Functions()
+        self.intact = False
+
+    def __enter__(self):
+        self.functions.__enter__()
+        self.kernels.__enter__()
+        return self
+
+    def __exit__(self, *failure):
+        self.intact = _get_current_dispatch_mode() is self.kernels
+        self.kernels.__exit__(*failure)
+        self.functions.__exit__(*failure)
+
+    def counts(self) -> dict:
+        return {
+            "intact": self.intact,
+            "flops": int(self.kernels.flops),
+            "elements": int(self.kernels.elements),
+            "largest": int(self.kernels.largest),
+            "operators": sorted(self.kernels.operators | self.functions.names),
+        }

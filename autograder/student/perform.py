@@ -1,0 +1,165 @@
+"""Carry out the examiner's requests on a student's namespace.
+
+The same code serves both sides: in the student's process behind the wire, and in a learner's own notebook.
+A request is a dict with "do"; the answer is a dict with "value", or with "error" when the student's code raised.
+"""
+
+import inspect
+import linecache
+
+import torch
+from torch import nn
+
+from .measure import Measurement
+from .wire import Handle, Seeded, WireError, encode
+
+LONGEST_TEXT = 500
+TRACEBACK_LINES = 4
+OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory")
+
+
+class Performer:
+    def __init__(self, namespace: dict, device: str = "cpu"):
+        self.namespace = namespace
+        self.device = device
+        self.modules: list[nn.Module] = []
+
+    def perform(self, request: dict) -> dict:
+        try:
+            return getattr(self, f"do_{request['do']}")(**{k: v for k, v in request.items() if k != "do"})
+        except BaseException as raised:
+            return {"error": describe(raised, self.namespace)}
+
+    def reply(self, request: dict) -> bytes:
+        """The answer as a frame; an answer that may not cross the wire becomes an error."""
+        try:
+            return encode(self.perform(request))
+        except WireError as refused:
+            text = f"returned something that cannot be graded: {refused}"
+            return encode({"error": {"kind": "TypeError", "kinds": ["TypeError"], "text": text, "lines": []}})
+        except BaseException as raised:
+            return encode({"error": describe(raised, self.namespace)})
+
+    def do_defined(self, names) -> dict:
+        """Which of these names exist, and what they are."""
+        return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
+
+    def do_call(self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False) -> dict:
+        """Call a function or a module; with `cotangents`, also differentiate it."""
+        function = self._find(target)
+        args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
+        inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
+        for tensor in inputs:
+            tensor.requires_grad_(True)
+        given = list(_tensors((args, kwargs)))
+        before = [tensor.detach().clone() for tensor in given]
+        with Measurement(given) as measurement:
+            value = function(*args, **kwargs)
+            answer = {"value": value}
+            if cotangents is not None:
+                names, weights = zip(*function.named_parameters(), strict=True) if parameters else ((), ())
+                found = _vjp(value, [*inputs, *weights], self._fresh(cotangents))
+                answer["gradients"] = found[: len(inputs)]
+                answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
+        answer["counts"] = measurement.counts()
+        answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
+        if isinstance(value, nn.Module):
+            self.modules.append(value)
+            answer["value"] = Handle(len(self.modules) - 1)
+        return answer
+
+    def do_parameters(self, target) -> dict:
+        return {"value": {name: weight.detach() for name, weight in self._find(target).named_parameters()}}
+
+    def do_load(self, target, state) -> dict:
+        """Set parameters by name. Every name must exist with that shape; others keep their value."""
+        weights = dict(self._find(target).named_parameters())
+        with torch.no_grad():
+            for name, tensor in state.items():
+                if name not in weights:
+                    raise AttributeError(f"the module has no parameter {name!r}; it has {', '.join(weights) or 'none'}")
+                if weights[name].shape != tensor.shape:
+                    raise ValueError(
+                        f"parameter {name!r} has shape {tuple(weights[name].shape)}, wanted {tuple(tensor.shape)}"
+                    )
+                weights[name].copy_(tensor)
+        return {"value": None}
+
+    def do_mode(self, target, training, dtype=None) -> dict:
+        self._find(target).train(training)
+        if dtype is not None:
+            self._find(target).to(dtype)
+        return {"value": None}
+
+    def _find(self, target):
+        if isinstance(target, Handle):
+            return self.modules[target.number]
+        if self.namespace.get(target) is None:
+            raise NameError(f"name {target!r} is not defined")
+        return self.namespace[target]
+
+    def _fresh(self, value):
+        """A copy that the student may spoil."""
+        if isinstance(value, torch.Tensor):
+            return value.detach().to(self.device, copy=True)
+        if isinstance(value, Seeded):
+            return value.generator(self.device)
+        if isinstance(value, list | tuple):
+            return type(value)(self._fresh(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._fresh(item) for key, item in value.items()}
+        return value
+
+
+def describe(raised: BaseException, namespace: dict) -> dict:
+    """What was raised, and the lines of the student's own code that led to it."""
+    kind = type(raised).__name__
+    try:
+        text = str(raised)[:LONGEST_TEXT]
+    except Exception:
+        text = ""
+    if isinstance(raised, MemoryError) or any(sign in text.lower() for sign in OUT_OF_MEMORY):
+        kind = "MemoryError"
+    lines, trace = [], raised.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals is namespace:
+            code = trace.tb_frame.f_code
+            source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            lines.append([code.co_name, trace.tb_lineno, source[:LONGEST_TEXT]])
+        trace = trace.tb_next
+    kinds = [base.__name__ for base in type(raised).__mro__]
+    return {"kind": kind, "kinds": kinds, "text": text, "lines": lines[-TRACEBACK_LINES:]}
+
+
+def _kind(value) -> str | None:
+    if value is None:
+        return None
+    return "class" if inspect.isclass(value) else "function" if callable(value) else "value"
+
+
+def _vjp(value, inputs, cotangents) -> list:
+    """Gradients of the outputs weighted by `cotangents`; None where no gradient flows or the shape is wrong."""
+    pairs = [
+        (output, weight.to(output.dtype))
+        for output, weight in zip(value if isinstance(value, tuple | list) else (value,), cotangents, strict=False)
+        if weight is not None and isinstance(output, torch.Tensor)
+        if output.requires_grad and output.shape == weight.shape
+    ]
+    if not pairs:
+        return [None] * len(inputs)
+    outputs, weights = zip(*pairs, strict=True)
+    return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _same(old, new) -> bool:
+    return old.shape == new.shape and bool(torch.equal(old.nan_to_num(nan=0.5), new.detach().nan_to_num(nan=0.5)))

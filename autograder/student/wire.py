@@ -1,0 +1,182 @@
+"""The only language spoken across the trust line: JSON for structure, safetensors for tensors.
+
+Neither can carry code. A frame is two big-endian lengths, the JSON, then the tensors.
+Everything a peer sends is data to be checked: sizes are limited before they are read,
+and whatever does not decode raises `WireError`.
+"""
+
+import json
+import math
+import struct
+import time
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+HEADER = struct.Struct(">II")
+LARGEST_FRAME = 64 * 2**20
+DEEPEST = 32
+
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64, torch.float32, torch.float16, torch.bfloat16,
+        torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+    )
+}  # fmt: skip
+
+
+class WireError(Exception):
+    """The other side sent, or was about to be sent, something that may not cross."""
+
+
+class Seeded:
+    """A random generator, sent as its seed and made anew on the other side."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def generator(self, device: str = "cpu") -> torch.Generator:
+        return torch.Generator(device=device).manual_seed(self.seed)
+
+
+class Handle:
+    """A module that lives in the student's process, by its number."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def encode(value) -> bytes:
+    """Pack `value` into one frame."""
+    tensors: dict[str, torch.Tensor] = {}
+    text = json.dumps(_lower(value, tensors, 0), allow_nan=False, separators=(",", ":")).encode()
+    blob = save_tensors(tensors) if tensors else b""
+    if len(text) + len(blob) > LARGEST_FRAME:
+        raise WireError(f"{len(text) + len(blob)} bytes do not fit in a message of {LARGEST_FRAME}")
+    return HEADER.pack(len(text), len(blob)) + text + blob
+
+
+def decode(text: bytes, blob: bytes, device: str = "cpu"):
+    """Unpack the two halves of a frame."""
+    try:
+        tensors = load_tensors(blob) if blob else {}
+        return _lift(json.loads(text), tensors, device)
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as broken:
+        raise WireError(f"a message that cannot be read: {type(broken).__name__}") from None
+
+
+def _lower(value, tensors, depth):
+    if depth > DEEPEST:
+        raise WireError("the value is nested too deeply")
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int:
+        return value if abs(value) < 2**63 else {"int": str(value)}
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, torch.Tensor):
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            raise WireError(f"a {type(value).__name__} is not a plain tensor")
+        plain = value.detach()
+        if plain.layout is not torch.strided:
+            raise WireError(f"a tensor of layout {plain.layout} is not a plain tensor")
+        dtype = str(plain.dtype).removeprefix("torch.")
+        if dtype not in DTYPES:
+            raise WireError(f"a tensor of dtype {dtype} cannot be compared")
+        if plain.numel() * plain.element_size() > LARGEST_FRAME:
+            raise WireError(f"a tensor of shape {tuple(plain.shape)} is too large to hand in")
+        name = str(len(tensors))
+        tensors[name] = plain.cpu().contiguous().clone()
+        return {"tensor": name, "device": plain.device.type}
+    if isinstance(value, torch.Size | tuple):
+        return {"tuple": [_lower(item, tensors, depth + 1) for item in value]}
+    if type(value) is list:
+        return {"list": [_lower(item, tensors, depth + 1) for item in value]}
+    if isinstance(value, dict):
+        if not all(type(key) is str for key in value):
+            raise WireError("a dict with keys that are not strings cannot cross")
+        return {"dict": {key: _lower(item, tensors, depth + 1) for key, item in value.items()}}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
+    if isinstance(value, Seeded):
+        return {"seed": value.seed}
+    if isinstance(value, Handle):
+        return {"handle": value.number}
+    raise WireError(f"a {type(value).__name__} is neither a tensor nor a number")
+
+
+def _lift(value, tensors, device):
+    if not isinstance(value, dict):
+        return value
+    (kind, content), *rest = value.items()
+    if kind == "tensor":
+        tensor = tensors[content] if device == "cpu" else tensors[content].to(device)
+        if rest and rest[0][1] != "cpu":
+            tensor.came_from = str(rest[0][1])
+        return tensor
+    if kind == "tuple":
+        return tuple(_lift(item, tensors, device) for item in content)
+    if kind == "list":
+        return [_lift(item, tensors, device) for item in content]
+    if kind == "dict":
+        return {key: _lift(item, tensors, device) for key, item in content.items()}
+    if kind == "float":
+        return float(content)
+    if kind == "int":
+        return int(content)
+    if kind == "dtype":
+        return DTYPES[content]
+    if kind == "seed":
+        return Seeded(int(content))
+    if kind == "handle":
+        return Handle(int(content))
+    raise WireError(f"unknown kind {kind!r}")
+
+
+def decode_frame(frame: bytes):
+    split = HEADER.size + HEADER.unpack_from(frame)[0]
+    return decode(frame[HEADER.size : split], frame[split:])
+
+
+def send(connection, value, deadline: float | None = None) -> None:
+    _send_bytes(connection, encode(value), deadline)
+
+
+def _send_bytes(connection, data, deadline):
+    view = memoryview(data)
+    while view:
+        connection.settimeout(_remaining(deadline))
+        view = view[connection.send(view) :]
+
+
+def receive(connection, deadline: float | None = None, device: str = "cpu"):
+    """Read one frame. `TimeoutError` past the deadline, `EOFError` when the other side is gone."""
+    lengths = HEADER.unpack(_read(connection, HEADER.size, deadline))
+    if sum(lengths) > LARGEST_FRAME:
+        raise WireError(f"a message of {sum(lengths)} bytes; {LARGEST_FRAME} are allowed")
+    text = _read(connection, lengths[0], deadline)
+    return decode(text, _read(connection, lengths[1], deadline), device)
+
+
+def _read(connection, size, deadline) -> bytes:
+    parts = []
+    while size:
+        connection.settimeout(_remaining(deadline))
+        part = connection.recv(min(size, 2**20))
+        if not part:
+            raise EOFError("the other side has closed the connection")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _remaining(deadline):
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("no answer in time")
+    return left

@@ -1,0 +1,156 @@
+"""Find submissions in a folder and read their code, believing nothing about them.
+
+A submission that cannot be read is still a submission: it gets a verdict that says why, and the rest is graded.
+"""
+
+import json
+import os
+import re
+import stat
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from .catalogue import Exercise, catalogue, find
+from .sitting import Cell
+from .verdicts import Broken, Verdict
+
+LARGEST_FILE = 8 * 2**20
+MOST_CELLS = 1000
+CELL_MARK = re.compile(r"^# ?%%.*$", re.MULTILINE)
+
+
+class InputError(Exception):
+    """What was asked for cannot be graded at all; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    student: str
+    exercise: str  # as the folder is called, known or not
+    path: Path | None  # None: the folder holds no notebook
+
+
+def discover(folder: Path) -> list[Submission]:
+    """All submissions below `FOLDER/<student>/<exercise>/<exercise>.ipynb`, or the one file given."""
+    if folder.is_file():
+        return [_single(folder)]
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder or file")
+    found = [
+        _in_folder(student.name, work)
+        for student in _folders(folder)
+        for work in _folders(student)
+    ]  # fmt: skip
+    if not found:
+        raise InputError(f"{folder}: no submission found; wanted {folder}/<student>/<exercise>/<exercise>.ipynb")
+    return found
+
+
+def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], nbformat.NotebookNode | None]:
+    """The code cells, and the notebook they came from. Raises `Broken` with the reason when it cannot be read."""
+    if submission.path is None:
+        raise _unreadable(Verdict.MISSING, "there is no notebook in the folder", "文件夹里没有 notebook")
+    data = _bytes(submission.path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise _unreadable(Verdict.ERROR, "the file is not UTF-8 text", "文件不是 UTF-8 文本") from None
+    if submission.path.suffix == ".py":
+        return _script_cells(text, exercise), None
+    notebook = _notebook(text)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if len(code) > MOST_CELLS:
+        raise _unreadable(Verdict.ERROR, f"more than {MOST_CELLS} code cells", f"代码单元超过 {MOST_CELLS} 个")
+    return [_cell(number, cell, exercise) for number, cell in enumerate(code, 1)], notebook
+
+
+def grade_id(cell) -> str:
+    """nbgrader's name for a cell; empty when it has none."""
+    found = cell.metadata.get("nbgrader")
+    name = found.get("grade_id", "") if isinstance(found, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _folders(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        real = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return sorted(place for place in real if not place.name.startswith("."))
+
+
+def _in_folder(student: str, work: Path) -> Submission:
+    for suffix in (".ipynb", ".py"):
+        if os.path.lexists(work / (work.name + suffix)):
+            return Submission(student, work.name, work / (work.name + suffix))
+    return Submission(student, work.name, None)
+
+
+def _single(file: Path) -> Submission:
+    try:
+        exercise = find(file.stem).name
+    except LookupError:
+        names = ", ".join(catalogue())
+        raise InputError(f"{file}: the name of a file says which exercise it is, one of {names}") from None
+    above = file.resolve().parents
+    student = above[1].name if above[0].name == exercise and len(above) > 1 else "student"
+    return Submission(student or "student", exercise, file)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as refused:
+        raise _unreadable(
+            Verdict.ERROR, f"the file cannot be opened ({refused.strerror})", f"文件无法打开（{refused.strerror}）"
+        ) from None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise _unreadable(Verdict.ERROR, "not an ordinary file", "不是普通文件")
+        if about.st_size > LARGEST_FILE:
+            size = about.st_size / 2**20
+            raise _unreadable(
+                Verdict.ERROR,
+                f"the file has {size:.0f} MB; {LARGEST_FILE >> 20} are allowed. Clear the outputs and hand in again",
+                f"文件有 {size:.0f} MB，上限 {LARGEST_FILE >> 20} MB。请清除输出后重新提交",
+            )
+        return file.read()
+
+
+def _notebook(text: str) -> nbformat.NotebookNode:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            notebook = nbformat.reads(text, as_version=4)
+        for cell in notebook.cells:
+            if not isinstance(cell.source, str) or not isinstance(cell.metadata, dict):
+                raise ValueError("a cell without source or metadata")
+        return notebook
+    except json.JSONDecodeError as broken:
+        reason = f"line {broken.lineno}: {broken.msg}"
+    except RecursionError:
+        reason = "nested too deeply"
+    except Exception as broken:
+        reason = f"{type(broken).__name__}: {str(broken)[:200]}"
+    raise _unreadable(
+        Verdict.ERROR,
+        f"the notebook is damaged ({reason}). Open it in Jupyter, save it and hand it in again",
+        f"notebook 已损坏（{reason}）。请在 Jupyter 中打开、保存后重新提交",
+    )
+
+
+def _cell(number: int, cell, exercise: Exercise) -> Cell:
+    part = grade_id(cell).removeprefix("answer-")
+    known = part in {p.name for p in exercise.parts}
+    return Cell(cell.source, f"cell {number}", part if known else None)
+
+
+def _script_cells(text: str, exercise: Exercise) -> list[Cell]:
+    """A script is one cell, or several where it has `# %%` lines."""
+    return [Cell(source, f"cell {i}") for i, source in enumerate(CELL_MARK.split(text), 1) if source.strip()]
+
+
+def _unreadable(verdict: Verdict, en: str, zh: str) -> Broken:
+    return Broken(verdict, en, zh, fatal=True)

@@ -1,0 +1,610 @@
+"""Chapter 9: multi-head attention."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch.func import functional_call
+
+from autograder.comparison import agree, agree_gradients, gradients_match, matches
+from autograder.promises import promise
+from autograder.proxy import Module, Raised
+from autograder.reference import ch09_multi_head as reference
+from autograder.verdicts import require
+
+PRECISIONS = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+
+
+def refuses(student, name, *args):
+    require(
+        student.refuses(name, *args),
+        f"{name}: heads that do not divide the width must raise ValueError",
+        f"{name}：头数不能整除宽度时应抛出 ValueError",
+    )
+
+
+def unspoiled(student, name, *args):
+    require(not student.spoils(name, *args), f"{name}: the inputs were changed", f"{name}：输入被改动了")
+
+
+# split_heads
+
+
+@promise(
+    "split_heads",
+    en="Head h holds the features h·d … h·d + d − 1 of every token, at [B, H, L, d].",
+    zh="第 h 个头拿到每个词元的第 h·d … h·d + d − 1 个特征，形状为 [B, H, L, d]。",
+    weight=2,
+)
+def test_each_head_takes_its_slice_of_every_token(student, draw):
+    matches(student, reference.split_heads, draw(2, 5, 12), 3)
+    matches(student, reference.split_heads, draw(3, draw.integer(4, 6), 14), 2)
+
+
+@promise(
+    "split_heads",
+    en="Entries only move: whole numbers stay exactly what they were.",
+    zh="元素只是换位置：整数一个也不变。",
+)
+def test_splitting_moves_entries_and_computes_nothing(student, draw):
+    matches(student, reference.split_heads, draw.permutation(2 * 4 * 15).view(2, 4, 15), 5)
+
+
+@promise(
+    "split_heads",
+    en="One head, and heads of width one, are fine.",
+    zh="只有一个头，或每个头宽度为 1，也都正确。",
+)
+def test_one_head_and_heads_of_width_one(student, draw):
+    x = draw(2, 3, 5)
+    matches(student, reference.split_heads, x, 1)
+    matches(student, reference.split_heads, x, 5)
+
+
+@promise(
+    "split_heads",
+    en="Gradients flow back to the features they came from.",
+    zh="梯度沿原路回到各自的特征。",
+)
+def test_gradients_pass_through_the_split(student, draw):
+    x, cotangent = draw(2, 5, 12), draw(2, 3, 5, 4)
+    gradients_match(student, reference.split_heads, x, 3, wrt=(0,), cotangents=(cotangent,))
+
+
+@PRECISIONS
+@promise("split_heads", en="The dtype stays.", zh="dtype 保持不变。")
+def test_splitting_keeps_the_dtype(student, draw, dtype):
+    matches(student, reference.split_heads, draw(3, 4, 10, dtype=dtype), 2)
+
+
+@promise("split_heads", en="Heads that do not divide raise ValueError.", zh="头数不能整除时抛出 ValueError。")
+def test_splitting_refuses_heads_that_do_not_divide(student, draw):
+    refuses(student, "split_heads", draw(2, 3, 10), 4)
+    refuses(student, "split_heads", draw(2, 6, 8), 3)
+    matches(student, reference.split_heads, draw(2, 3, 10), 5)
+
+
+@promise(
+    "split_heads",
+    en="The input stays as it was, and asking twice gives the same.",
+    zh="不改动输入，问两次答案相同。",
+)
+def test_splitting_leaves_its_input_alone(student, draw):
+    x = draw(2, 5, 12)
+    matches(student, reference.split_heads, x, 4)
+    unspoiled(student, "split_heads", x, 4)
+    matches(student, reference.split_heads, x, 4)
+
+
+# merge_heads
+
+
+@promise(
+    "merge_heads",
+    en="The heads of one token come to stand side by side: [B, L, H·D].",
+    zh="同一词元的各个头并排拼在一起：[B, L, H·D]。",
+    weight=2,
+)
+def test_the_heads_of_a_token_stand_side_by_side(student, draw):
+    matches(student, reference.merge_heads, draw(2, 3, 5, 4))
+    matches(student, reference.merge_heads, draw(3, 2, draw.integer(4, 6), 7))
+
+
+@promise("merge_heads", en="It undoes split_heads, exactly.", zh="它恰好是 split_heads 的逆。")
+def test_merging_undoes_splitting(student, draw):
+    x = draw.permutation(2 * 4 * 15).view(2, 4, 15)
+    heads = reference.split_heads(x, 5).contiguous()
+    merged = matches(student, reference.merge_heads, heads)
+    require(
+        torch.equal(merged, x),
+        "merge_heads: split and merged, the tensor is not what it was",
+        "merge_heads：拆开再合并，得到的张量与原来不同",
+    )
+
+
+@promise(
+    "merge_heads",
+    en="One head, heads of width one, and one token are fine.",
+    zh="只有一个头、头的宽度为 1、只有一个词元，也都正确。",
+)
+def test_merging_one_head_one_feature_or_one_token(student, draw):
+    for shape in ((2, 1, 3, 5), (2, 5, 3, 1), (2, 3, 1, 4)):
+        matches(student, reference.merge_heads, draw(*shape))
+
+
+@promise(
+    "merge_heads",
+    en="Gradients flow back to the heads they came from.",
+    zh="梯度沿原路回到各自的头。",
+)
+def test_gradients_pass_through_the_merge(student, draw):
+    heads, cotangent = draw(2, 3, 5, 4), draw(2, 5, 12)
+    gradients_match(student, reference.merge_heads, heads, wrt=(0,), cotangents=(cotangent,))
+
+
+@PRECISIONS
+@promise("merge_heads", en="The dtype stays.", zh="dtype 保持不变。")
+def test_merging_keeps_the_dtype(student, draw, dtype):
+    matches(student, reference.merge_heads, draw(3, 2, 4, 5, dtype=dtype))
+
+
+@promise(
+    "merge_heads",
+    en="The input stays as it was, and asking twice gives the same.",
+    zh="不改动输入，问两次答案相同。",
+)
+def test_merging_leaves_its_input_alone(student, draw):
+    heads = draw(2, 4, 5, 3)
+    matches(student, reference.merge_heads, heads)
+    unspoiled(student, "merge_heads", heads)
+    matches(student, reference.merge_heads, heads)
+
+
+# multi_head_attention
+# d_k is a square number in float64: √d_k taken in float32 is then exact, and that is not what is tested.
+
+HEADS = 3
+
+
+def drawn(draw, lq=5, lk=7, d_k=4, d_v=6, widths=(10, 10, 10), e_out=8, dtype=torch.float64):
+    """xq, xk, xv, Wq, Wk, Wv, Wo for two sequences and three heads."""
+    eq, ek, ev = widths
+    inputs = draw(2, lq, eq), draw(2, lk, ek), draw(2, lk, ev)
+    shapes = (HEADS * d_k, eq), (HEADS * d_k, ek), (HEADS * d_v, ev), (e_out, HEADS * d_v)
+    return tuple(x.to(dtype) for x in (*inputs, *(draw(*shape, scale=shape[1] ** -0.5) for shape in shapes)))
+
+
+@promise(
+    "multi_head_attention",
+    en="Textbook sizes, d_k = d_v = E/H: each head attends in its own slice, then the output matrix mixes the heads.",
+    zh="教科书的尺寸，d_k = d_v = E/H：每个头在自己的切片里做注意力，最后由输出矩阵把各头混合。",
+    weight=2,
+)
+def test_each_head_attends_on_its_own(student, draw):
+    tensors = drawn(draw, lq=5, lk=5, d_k=4, d_v=4, widths=(12, 12, 12), e_out=12)
+    matches(student, reference.multi_head_attention, *tensors, HEADS)
+
+
+@promise(
+    "multi_head_attention",
+    en="d_v may differ from d_k, and the output may have any width.",
+    zh="d_v 可以不同于 d_k，输出可以是任意宽度。",
+)
+def test_values_may_have_another_width(student, draw):
+    matches(student, reference.multi_head_attention, *drawn(draw), HEADS)
+    matches(student, reference.multi_head_attention, *drawn(draw, d_k=9, d_v=2, e_out=6), num_heads=HEADS)
+
+
+@promise(
+    "multi_head_attention",
+    en="Keys and values may come from another sequence, of another length and width.",
+    zh="键和值可以来自另一个序列，长度和宽度都可以不同。",
+)
+def test_keys_and_values_may_come_from_elsewhere(student, draw):
+    matches(student, reference.multi_head_attention, *drawn(draw, lq=7, lk=5, widths=(10, 11, 13)), HEADS)
+
+
+@promise(
+    "multi_head_attention",
+    en="The order of the heads does not matter, as long as all four matrices agree on it.",
+    zh="头的先后无所谓，只要四个矩阵的顺序一致。",
+)
+def test_the_order_of_the_heads_does_not_matter(student, draw):
+    *xs, Wq, Wk, Wv, Wo = drawn(draw)
+    order = torch.tensor([2, 0, 1])
+    moved = [W.view(HEADS, -1, W.shape[1])[order].flatten(0, 1) for W in (Wq, Wk, Wv)]
+    moved.append(Wo.view(Wo.shape[0], HEADS, -1)[:, order].flatten(1))
+    out, _ = matches(student, reference.multi_head_attention, *xs, *moved, HEADS)
+    agree(out, multi_head_attention, *xs, Wq, Wk, Wv, Wo)
+
+
+def multi_head_attention(*tensors):
+    """The output alone."""
+    return reference.multi_head_attention(*tensors, HEADS)[0]
+
+
+@promise(
+    "multi_head_attention",
+    en="The mask says for each sequence and head which query may look at which key.",
+    zh="掩码规定每个序列、每个头里，哪个查询可以看哪个键。",
+)
+def test_a_full_mask_is_obeyed(student, draw):
+    matches(student, reference.multi_head_attention, *drawn(draw), HEADS, draw.mask(2, 3, 5, 7))
+
+
+@promise(
+    "multi_head_attention",
+    en="A mask shared by sequences, heads or queries broadcasts.",
+    zh="各序列、各头或各查询共用的掩码能正确广播。",
+)
+def test_a_shared_mask_is_broadcast(student, draw):
+    tensors = drawn(draw)
+    for shape in ((2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 7)):
+        matches(student, reference.multi_head_attention, *tensors, HEADS, mask=draw.mask(*shape))
+
+
+@promise(
+    "multi_head_attention",
+    en="With as many tokens as heads, a [Lq, Lk] mask still speaks of queries, not of heads.",
+    zh="词元数恰好等于头数时，[Lq, Lk] 掩码说的仍是查询，而不是头。",
+)
+def test_a_mask_of_queries_is_not_taken_for_one_of_heads(student, draw):
+    tensors = drawn(draw, lq=HEADS, lk=HEADS)
+    matches(student, reference.multi_head_attention, *tensors, HEADS, triangle(HEADS))
+
+
+@promise(
+    "multi_head_attention",
+    en="A query that may look nowhere has weights 0 and head outputs 0.",
+    zh="哪里都不许看的查询，权重为 0，各头输出为 0。",
+)
+def test_a_blind_query_has_head_outputs_of_zero(student, draw):
+    matches(student, reference.multi_head_attention, *drawn(draw), HEADS, blinded(draw.mask(2, 3, 5, 7)))
+
+
+def blinded(mask):
+    """One query sees nothing in any head, another nothing in one head."""
+    mask[1, :, 2] = False
+    mask[0, 1, 3] = False
+    return mask
+
+
+@promise(
+    "multi_head_attention",
+    en="However large a forbidden score is, nothing of it is seen.",
+    zh="禁止位置的分数再大，也丝毫不露。",
+)
+def test_a_huge_forbidden_score_is_not_seen(student, draw):
+    xq, xk, *rest = drawn(draw)
+    mask = draw.mask(2, 3, 5, 7)
+    mask[..., 0], mask[..., 4] = False, True
+    xk[:, 0] *= 1000
+    matches(student, reference.multi_head_attention, xq, xk, *rest, HEADS, mask)
+
+
+@promise(
+    "multi_head_attention",
+    en="Gradients of all inputs and matrices are right, and finite for blind queries too.",
+    zh="所有输入和矩阵的梯度都正确；哪里都不许看的查询，梯度也是有限的。",
+)
+def test_gradients_reach_every_input_and_matrix(student, draw):
+    cotangents = (draw(2, 5, 8), draw(2, 3, 5, 7))
+    mask = blinded(draw.mask(2, 3, 5, 7))
+    gradients_match(
+        student, reference.multi_head_attention, *drawn(draw), HEADS, mask, wrt=range(7), cotangents=cotangents
+    )
+
+
+@PRECISIONS
+@promise("multi_head_attention", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+def test_lower_precision(student, draw, dtype):
+    matches(student, reference.multi_head_attention, *drawn(draw, d_k=6, d_v=4, dtype=dtype), HEADS)
+
+
+@promise(
+    "multi_head_attention",
+    en="Heads that do not divide the rows of Wq and Wk, or those of Wv, raise ValueError.",
+    zh="头数不能整除 Wq、Wk 的行数，或不能整除 Wv 的行数时，抛出 ValueError。",
+)
+def test_attention_refuses_heads_that_do_not_divide(student, draw):
+    xq, xk, xv, Wq, Wk, Wv, Wo = drawn(draw, d_k=4, d_v=6)
+    refuses(student, "multi_head_attention", xq, xk, xv, Wq[:11].clone(), Wk[:11].clone(), Wv, Wo, HEADS)
+    refuses(student, "multi_head_attention", xq, xk, xv, Wq, Wk, Wv[:16].clone(), Wo[:, :16].clone(), HEADS)
+    matches(student, reference.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, 2)
+
+
+@promise(
+    "multi_head_attention",
+    en="The inputs stay as they were, and asking twice gives the same.",
+    zh="不改动输入，问两次答案相同。",
+)
+def test_attention_leaves_its_inputs_alone(student, draw):
+    inputs = (*drawn(draw), HEADS, draw.mask(2, 3, 5, 7))
+    matches(student, reference.multi_head_attention, *inputs)
+    unspoiled(student, "multi_head_attention", *inputs)
+    matches(student, reference.multi_head_attention, *inputs)
+
+
+# SequenceFirstMHA
+
+LAYERS = ("W_q", "W_k", "W_v", "W_o")
+
+
+def SequenceFirstMHA(query, key, value, W_q, W_k, W_v, W_o, num_heads, key_padding_mask=None, attn_mask=None):
+    """The reference module as a formula of its inputs and its four layers.
+
+    A layer is one matrix here, its bias the last column. So the gradient of the key bias, which is nothing but
+    rounding, is judged by the size of its layer's gradient.
+    """
+    width, columns = W_q.shape
+    inputs = (query, key, value, key_padding_mask, attn_mask)
+    return functional_call(blank(width, num_heads, columns > width), parameters((W_q, W_k, W_v, W_o)), inputs)
+
+
+@cache
+def blank(width, heads, bias):
+    """The reference module without numbers of its own."""
+    with torch.device("meta"):
+        return reference.SequenceFirstMHA(width, heads, bias=bias)
+
+
+def parameters(layers) -> dict[str, torch.Tensor]:
+    """The four layers as the parameters of the module."""
+    named = {}
+    for name, layer in zip(LAYERS, layers, strict=True):
+        width = layer.shape[0]
+        named[f"{name}.weight"] = layer[:, :width].contiguous()
+        if layer.shape[1] > width:
+            named[f"{name}.bias"] = layer[:, width].contiguous()
+    return named
+
+
+def built(student, width, heads, **options) -> Module:
+    """The student's module, with whatever numbers it began with."""
+    module = student.SequenceFirstMHA(width, heads, **options)
+    require(isinstance(module, Module), "SequenceFirstMHA: not an nn.Module", "SequenceFirstMHA：不是 nn.Module")
+    return module
+
+
+class Loaded:
+    """The student's module with drawn layers, and what it must give."""
+
+    def __init__(self, student, draw, width=12, heads=3, bias=True, dtype=torch.float64):
+        self.heads = heads
+        self.layers = tuple(draw(width, width + bias, scale=width**-0.5, dtype=dtype) for _ in LAYERS)
+        self.module = built(student, width, heads, **({} if bias else {"bias": False}))
+        self.module.to(dtype).load(**parameters(self.layers))
+
+    def keeps(self, inputs, **masks):
+        """On these inputs it gives what the reference gives."""
+        self.agrees(self.module(*inputs, **masks), inputs, **masks)
+
+    def agrees(self, value, inputs, key_padding_mask=None, attn_mask=None):
+        seen = None if attn_mask is None else attn_mask != 0  # as bool: its dtype is no measure of precision
+        agree(value, SequenceFirstMHA, *inputs, *self.layers, self.heads, key_padding_mask, seen)
+
+
+def sequences(draw, tq=5, tk=7, batch=2, width=12, dtype=torch.float64):
+    """query, key, value, sequence first."""
+    return tuple(draw(t, batch, width, dtype=dtype) for t in (tq, tk, tk))
+
+
+def padding(draw, batch, tk):
+    """True on the keys to drop. The first key is real, the last is not."""
+    mask = draw.mask(batch, tk, share=0.4)
+    mask[:, 0], mask[:, -1] = False, True
+    return mask
+
+
+def looking(draw, tq, tk):
+    """True where a query may look, and all may look at the first key."""
+    mask = draw.mask(tq, tk)
+    mask[:, 0] = True
+    return mask
+
+
+def triangle(n):
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="On [T, B, E] every position attends over the positions of its own sequence, in every head.",
+    zh="输入为 [T, B, E] 时，每个头里的每个位置都对本序列的各个位置做注意力。",
+    weight=2,
+)
+def test_positions_attend_over_positions(student, draw):
+    Loaded(student, draw).keeps(sequences(draw, tq=5, tk=5))
+    Loaded(student, draw, width=18, heads=2).keeps(sequences(draw, tq=4, tk=4, batch=3, width=18))
+
+
+@promise("SequenceFirstMHA", en="Queries and keys may have different lengths.", zh="查询与键的长度可以不同。")
+def test_lengths_may_differ(student, draw):
+    mha = Loaded(student, draw)
+    mha.keeps(sequences(draw))
+    mha.keeps(sequences(draw, tq=6, tk=2, batch=5))
+
+
+@promise("SequenceFirstMHA", en="With bias=False no layer has a bias.", zh="bias=False 时，各层都没有偏置。")
+def test_without_bias_no_layer_has_one(student, draw):
+    mha = Loaded(student, draw, bias=False)
+    for name in LAYERS:
+        require(
+            not has(mha.module, f"{name}.bias", draw(12)),
+            f"SequenceFirstMHA: with bias=False, {name} still has a bias",
+            f"SequenceFirstMHA：bias=False 时，{name} 仍然有偏置",
+        )
+    mha.keeps(sequences(draw))
+
+
+def has(module, name, tensor) -> bool:
+    """Whether the module has a parameter of this name and shape."""
+    try:
+        module.load(**{name: tensor})
+    except Raised:
+        return False
+    return True
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="key_padding_mask [B, Tk]: True drops the key, for every query and head of that sample.",
+    zh="key_padding_mask [B, Tk]：True 表示丢弃这个键，对该样本的所有查询和头都有效。",
+)
+def test_padded_keys_are_dropped(student, draw):
+    mha = Loaded(student, draw)
+    mha.keeps(sequences(draw, tq=5, tk=5), key_padding_mask=padding(draw, 2, 5))
+    mha.keeps(sequences(draw), key_padding_mask=padding(draw, 2, 7))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="attn_mask [Tq, Tk]: 0 drops, and row i is what query i may see.",
+    zh="attn_mask [Tq, Tk]：0 表示丢弃，第 i 行是查询 i 能看到的。",
+)
+def test_the_attention_mask_drops_at_zero(student, draw):
+    mha = Loaded(student, draw)
+    mha.keeps(sequences(draw, tq=5, tk=5), attn_mask=triangle(5))
+    mha.keeps(sequences(draw), attn_mask=looking(draw, 5, 7))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="attn_mask may have any dtype: bool, integer or floating point.",
+    zh="attn_mask 可以是任意 dtype：布尔、整数或浮点。",
+)
+def test_the_attention_mask_may_have_any_dtype(student, draw):
+    mha, inputs = Loaded(student, draw), sequences(draw)
+    for dtype in (torch.int64, torch.float32, torch.uint8, torch.float64):
+        mha.keeps(inputs, attn_mask=looking(draw, 5, 7).to(dtype))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="With both masks a key is seen only if both allow it.",
+    zh="两种掩码同时给出时，两者都允许的键才看得到。",
+)
+def test_both_masks_act_together(student, draw):
+    mha = Loaded(student, draw)
+    mha.keeps(sequences(draw), key_padding_mask=padding(draw, 2, 7), attn_mask=looking(draw, 5, 7))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="As many samples or tokens as heads: the masks still fall on keys and never on heads.",
+    zh="样本数或词元数恰好等于头数时，掩码遮的仍然是键，而不是头。",
+)
+def test_equal_sizes_do_not_confuse_the_axes(student, draw):
+    mha, inputs = Loaded(student, draw), sequences(draw, tq=3, tk=3)
+    mha.keeps(sequences(draw, batch=3), key_padding_mask=padding(draw, 3, 7))
+    mha.keeps(inputs, key_padding_mask=padding(draw, 2, 3))
+    mha.keeps(inputs, attn_mask=triangle(3))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="A query that may look nowhere has head outputs 0: W_o turns them into its bias, not into NaN.",
+    zh="哪里都不许看的查询，各头输出为 0：经过 W_o 得到它的偏置，而不是 NaN。",
+)
+def test_a_fully_padded_sample_stays_finite(student, draw):
+    Loaded(student, draw, heads=2).keeps(sequences(draw, batch=3), **blinding(draw))
+
+
+def blinding(draw):
+    """Sample 1 has no key, query 2 may look at none, and for query 4 of sample 0 the two masks together leave none."""
+    key_padding_mask, attn_mask = padding(draw, 3, 7), looking(draw, 5, 7)
+    key_padding_mask[1] = True
+    attn_mask[2] = False
+    attn_mask[4] = key_padding_mask[0]
+    return {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="However large the score of a padded key is, nothing of it is seen.",
+    zh="被填充的键，分数再大也丝毫不露。",
+)
+def test_a_huge_padded_key_is_not_seen(student, draw):
+    query, key, value = sequences(draw)
+    key[-1] *= 1000
+    Loaded(student, draw).keeps((query, key, value), key_padding_mask=padding(draw, 2, 7))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="Gradients of the inputs and of all layers are right, and finite for blind queries too.",
+    zh="输入和各层的梯度都正确；哪里都不许看的查询，梯度也是有限的。",
+)
+def test_gradients_reach_every_layer(student, draw):
+    mha, inputs, masks = Loaded(student, draw, heads=2), sequences(draw, batch=3), blinding(draw)
+    cotangents = (draw(5, 3, 12),)
+    found = mha.module.vjp(*inputs, wrt=(0, 1, 2), cotangents=cotangents, **masks)
+    mha.agrees(found.value, inputs, **masks)
+    gradients = [*found.gradients, *layer_gradients(found.parameter_gradients, 12)]
+    tensors = (*inputs, *mha.layers)
+    agree_gradients(gradients, SequenceFirstMHA, *tensors, 2, **masks, wrt=range(7), cotangents=cotangents)
+
+
+def layer_gradients(named, width) -> list[torch.Tensor]:
+    """The parameters' gradients put together like the layers. No gradient counts as a zero gradient."""
+
+    def part(name, *shape):
+        gradient = named.get(name)
+        if gradient is None:
+            gradient = torch.zeros(shape, dtype=torch.float64)
+        require(
+            isinstance(gradient, torch.Tensor) and gradient.shape == shape,
+            f"SequenceFirstMHA → ∂/∂{name}: not a tensor of shape {list(shape)}",
+            f"SequenceFirstMHA → ∂/∂{name}：不是形状为 {list(shape)} 的张量",
+        )
+        return gradient
+
+    return [torch.column_stack((part(f"{name}.weight", width, width), part(f"{name}.bias", width))) for name in LAYERS]
+
+
+@PRECISIONS
+@promise("SequenceFirstMHA", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+def test_the_module_in_lower_precision(student, draw, dtype):
+    mha = Loaded(student, draw, width=10, heads=2, dtype=dtype)
+    mha.keeps(sequences(draw, batch=3, width=10, dtype=dtype), key_padding_mask=padding(draw, 3, 7))
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="Heads that do not divide the width raise ValueError.",
+    zh="头数不能整除宽度时抛出 ValueError。",
+)
+def test_the_module_refuses_heads_that_do_not_divide(student, draw):
+    require(
+        refused(student, sequences(draw, width=10, dtype=torch.float32)),
+        "SequenceFirstMHA: heads that do not divide the width must raise ValueError",
+        "SequenceFirstMHA：头数不能整除宽度时应抛出 ValueError",
+    )
+    Loaded(student, draw).keeps(sequences(draw))
+
+
+def refused(student, inputs) -> bool:
+    """Whether the constructor, or at the latest the first call, raises ValueError."""
+    try:
+        built(student, 10, 4)(*inputs)
+    except Raised as raised:
+        return "ValueError" in raised.kinds
+    return False
+
+
+@promise(
+    "SequenceFirstMHA",
+    en="The inputs stay as they were, and asking twice, training or not, gives the same.",
+    zh="不改动输入；无论是否处于训练模式，问两次答案相同。",
+)
+def test_the_module_leaves_its_inputs_alone(student, draw):
+    mha, inputs = Loaded(student, draw), sequences(draw)
+    masks = {"key_padding_mask": padding(draw, 2, 7), "attn_mask": looking(draw, 5, 7).double()}
+    mha.keeps(inputs, **masks)
+    require(
+        not any(student.exchanges[-1].answer.get("changed", ())),
+        "SequenceFirstMHA: the inputs were changed",
+        "SequenceFirstMHA：输入被改动了",
+    )
+    mha.module.eval()
+    mha.keeps(inputs, **masks)

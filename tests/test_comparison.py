@@ -1,0 +1,126 @@
+"""The measured tolerance admits every right way of computing and nothing else."""
+
+import pytest
+import torch
+
+from autograder.comparison import agree, agree_gradients
+from autograder.complexity import grows_at_most, growth
+from autograder.promises import Draw
+from autograder.proxy import Local, Student
+from autograder.verdicts import Broken, Verdict
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def pair(x):
+    return x * 2, x.sum(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_exp_minus_logsumexp_is_a_right_softmax(dtype, scale):
+    for salt in range(20):
+        x = Draw("x", str(salt))(3, 7, scale=scale).to(dtype)
+        agree((x - x.logsumexp(-1, keepdim=True)).exp(), softmax, x)
+
+
+def test_computing_in_float64_and_casting_back_is_right():
+    x = Draw("x", "")(3, 7, dtype=torch.float32)
+    agree(softmax(x.double()).float(), softmax, x)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-9, 1e-12])
+def test_an_epsilon_in_the_denominator_is_seen(epsilon):
+    x = Draw("x", "")(3, 7)
+    with pytest.raises(Broken, match="off by"):
+        agree(x.exp() / (x.exp().sum(-1, keepdim=True) + epsilon), softmax, x)
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (lambda x: None, "NoneType, expected a tensor"),
+        (lambda x: x.tolist(), "list, expected a tensor"),
+        (lambda x: softmax(x)[None], "shape"),
+        (lambda x: softmax(x).float(), "dtype float32, expected float64"),
+        (lambda x: softmax(x) * torch.nan, "not the same"),
+        (lambda x: torch.zeros_like(x), "off by"),
+    ],
+)
+def test_form_is_compared_before_values(answer, complaint):
+    x = Draw("x", "")(3, 7)
+    with pytest.raises(Broken, match=complaint) as raised:
+        agree(answer(x), softmax, x)
+    assert raised.value.verdict is Verdict.WRONG
+    assert set(raised.value.message) == {"en", "zh"}
+
+
+def test_the_worst_element_is_reported_with_both_values():
+    x = Draw("x", "")(3, 7)
+    wrong = softmax(x)
+    wrong[1, 4] += 0.25
+    with pytest.raises(Broken) as raised:
+        agree(wrong, softmax, x)
+    assert "off by 0.25 at [1, 4]" in raised.value.message["en"]
+    assert "yours" in raised.value.message["en"]
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda x: x * 2, lambda x: (x * 2,), lambda x: (x * 2, x.sum(-1), x), lambda x: None]
+)
+def test_a_pair_must_be_a_pair(answer):
+    x = Draw("x", "")(3, 7)
+    with pytest.raises(Broken, match="expected a pair"):
+        agree(answer(x), pair, x)
+
+
+def test_infinities_must_be_in_the_same_places():
+    def bias(x):
+        return x.masked_fill(x > 0, -torch.inf)
+
+    x = Draw("x", "")(3, 7)
+    agree(bias(x), bias, x)
+    with pytest.raises(Broken):
+        agree(bias(x).clamp(min=-1e9), bias, x)
+
+
+def test_gradients_are_compared_by_value_and_none_counts_as_zero():
+    x, weight = Draw("x", "")(3, 7), Draw("w", "")(3, 7)
+    asked = {"wrt": (0,), "cotangents": (weight,)}
+    p = softmax(x)
+    right = p * (weight - (p * weight).sum(-1, keepdim=True))
+    agree_gradients([right], softmax, x, **asked)
+    for wrong in (p * weight, None):
+        with pytest.raises(Broken, match="∂/∂x"):
+            agree_gradients([wrong], softmax, x, **asked)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3])
+def test_the_growth_exponent_is_fitted(power):
+    assert growth({n: 5 * n**power for n in (32, 64, 128)}) == pytest.approx(power)
+
+
+def test_a_quadratic_tensor_is_caught_by_counting():
+    def outer(x):
+        return (x[:, None] * x[None]).sum(-1)
+
+    student = Student(Local({"outer": outer, "inner": lambda x: x * x.sum()}))
+    inputs = {"inputs": lambda n: (torch.ones(n),), "lengths": (32, 64, 128), "power": 1}
+    grows_at_most(student, "inner", what="largest", **inputs)
+    with pytest.raises(Broken, match=r"grows as n\^2\.0; n\^1\.0 is required"):
+        grows_at_most(student, "outer", what="largest", **inputs)
+
+
+def test_draws_depend_on_name_and_salt_alone():
+    assert torch.equal(Draw("a", "s")(3), Draw("a", "s")(3))
+    assert not torch.equal(Draw("a", "s")(3), Draw("a", "t")(3))
+    assert not torch.equal(Draw("a", "s")(3), Draw("b", "s")(3))
+
+
+def test_a_drawn_mask_allows_and_forbids_in_every_row():
+    for salt in range(50):
+        mask = Draw("m", str(salt)).mask(3, 4, 5)
+        assert mask.any(-1).all()
+        assert not mask.all(-1).any()

@@ -1,0 +1,123 @@
+"""What crosses the trust line is data and nothing else."""
+
+import socket
+import struct
+import threading
+import time
+
+import pytest
+import torch
+
+from autograder.student import wire
+
+
+def there_and_back(value):
+    return wire.decode_frame(wire.encode(value))
+
+
+@pytest.mark.parametrize("value", [None, True, 3, -(2**70), 0.25, float("inf"), "文字", [1, (2, "a")], {"a": [None]}])
+def test_plain_values_arrive_as_they_were(value):
+    assert there_and_back(value) == value
+
+
+def test_nan_arrives():
+    assert there_and_back(float("nan")) != there_and_back(float("nan"))
+
+
+@pytest.mark.parametrize("dtype", wire.DTYPES.values(), ids=str)
+def test_tensors_of_every_dtype_arrive_bit_for_bit(dtype):
+    tensor = torch.arange(6).reshape(2, 3).to(dtype)
+    back = there_and_back({"x": tensor.T})["x"]
+    assert back.dtype == dtype
+    assert torch.equal(back, tensor.T)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
+def test_scalars_and_empty_tensors_arrive(shape):
+    assert there_and_back(torch.zeros(shape)).shape == shape
+
+
+class Impostor(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        print,
+        {1: 2},
+        torch.zeros(2).as_subclass(Impostor),
+        torch.zeros(2, dtype=torch.complex64),
+        torch.eye(2).to_sparse(),
+    ],
+    ids=["object", "function", "odd keys", "subclass", "complex", "sparse"],
+)
+def test_nothing_else_may_cross(value):
+    with pytest.raises(wire.WireError):
+        wire.encode(value)
+
+
+def test_deep_nesting_is_refused():
+    value = 1
+    for _ in range(100):
+        value = [value]
+    with pytest.raises(wire.WireError):
+        wire.encode(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"{}", b'{"tensor":"9"}', b'{"what":1}', b'{"dtype":"pickle"}', b'{"tuple":3}', b'{"dict":[]}', b'{"float":"x"}',
+     b"[" * 100_000, b'{"int":"' + b"9" * 10_000 + b'"}', b"\xff"],
+)  # fmt: skip
+def test_a_forged_message_is_an_error_and_nothing_more(text):
+    with pytest.raises(wire.WireError):
+        wire.decode(text, b"")
+
+
+def test_forged_tensors_are_an_error_and_nothing_more():
+    with pytest.raises(wire.WireError):
+        wire.decode(b'{"tensor":"0"}', b"\xff" * 64)
+
+
+def test_a_message_that_claims_to_be_huge_is_not_read():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(struct.pack(">II", 2**32 - 1, 2**32 - 1))
+        with pytest.raises(wire.WireError, match="allowed"):
+            wire.receive(ours, time.monotonic() + 5)
+
+
+def test_silence_ends_at_the_deadline():
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(TimeoutError):
+        wire.receive(ours, time.monotonic() + 0.05)
+
+
+def test_a_slow_trickle_ends_at_the_deadline_too():
+    ours, theirs = socket.socketpair()
+    stop = threading.Event()
+
+    def trickle():
+        while not stop.wait(0.01):
+            theirs.send(b"\0")
+
+    theirs.sendall(struct.pack(">II", 10_000, 0))
+    feeder = threading.Thread(target=trickle)
+    feeder.start()
+    try:
+        with pytest.raises(TimeoutError):
+            wire.receive(ours, time.monotonic() + 0.2)
+    finally:
+        stop.set()
+        feeder.join()
+        ours.close()
+        theirs.close()
+
+
+def test_a_closed_connection_is_noticed():
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours, pytest.raises(EOFError):
+        wire.receive(ours, time.monotonic() + 5)
