@@ -7,7 +7,9 @@ from sqlalchemy.exc import SAWarning
 
 from autograder.nbgrader_engine import Examine
 
-warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader builds its entries piece by piece, and says so each time
+warnings.filterwarnings(
+    "ignore", category=SAWarning
+)  # nbgrader builds its entries piece by piece, and says so each time
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 c.CourseDirectory.course_id = "attention-by-hand"

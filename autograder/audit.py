@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def _names(exercise: Exercise) -> Iterator[str]:
 
 def _same_signature(function, part) -> bool:
     wanted = ast.unparse(ast.parse(f"def f{part.signature}: ...").body[0].args)
-    source = ast.parse(inspect.cleandoc(inspect.getsource(function))).body[0]
+    source = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if isinstance(source, ast.ClassDef):
         source = next(node for node in source.body if getattr(node, "name", "") == "__init__")
         source.args.args = source.args.args[1:]

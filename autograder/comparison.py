@@ -244,7 +244,7 @@ def _rounded(value, unit, generator):
     def one(x):
         if not x.is_floating_point():
             return x
-        signs = torch.randint(-1, 2, x.shape, generator=generator)
+        signs = torch.randint(-1, 2, x.shape, generator=generator, dtype=torch.float64)
         return x.double() * (1 + unit * signs)
 
     return _mapped(value, one)

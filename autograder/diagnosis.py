@@ -1,8 +1,8 @@
 """Name the mistake behind a wrong answer by comparing behaviour, never source code.
 
 Every mistake of the part sits the same tests with the same inputs. A mistake that broke the same promise and gave
-the same outputs as the student is the one. Failing that, one whose error points the same way (another epsilon,
-another large negative number) will do when it broke exactly the same promises.
+the same outputs as the student is the one. Failing that, one whose errors mostly point the same way (another epsilon,
+another large negative number) will do, when it broke the same promises or only some more or fewer.
 """
 
 from functools import lru_cache
@@ -16,7 +16,7 @@ from .proxy import Local, Student
 from .verdicts import Verdict
 
 SAME = 1e-3  # of the distance between the student's answer and the truth
-ROUNDING = 256  # units of rounding of the largest value
+ROUNDING = 16  # units of rounding of the largest value
 ALIGNED = 0.98  # cosine between two errors that are the same mistake in another size
 
 
@@ -50,7 +50,9 @@ def _behaviour(exercise: Exercise, name: str | None, part: str, salt: str) -> Pa
 def _resemblance(result: PartResult, mistake: PartResult, truth: PartResult) -> tuple[int, int]:
     """(promises broken in the same way, promises with the same outcome); (0, 0) when nothing is explained."""
     explained = agreeing = pointing = 0
-    broken = [outcome.broken is not None for outcome in result.outcomes]
+    broken, its_broken = (
+        {outcome.test for outcome in outcomes if outcome.broken} for outcomes in (result.outcomes, mistake.outcomes)
+    )
     for ours, theirs, right in zip(result.outcomes, mistake.outcomes, truth.outcomes, strict=True):
         agreeing += (ours.broken is None) == (theirs.broken is None)
         if ours.broken and theirs.broken:
@@ -58,7 +60,7 @@ def _resemblance(result: PartResult, mistake: PartResult, truth: PartResult) -> 
             pointing += _alike(ours, theirs, right, _aligned)
     if explained:
         return explained, agreeing
-    if agreeing == len(broken) and pointing == sum(broken):
+    if (broken <= its_broken or its_broken <= broken) and 2 * pointing > len(broken):
         return 0, agreeing
     return 0, 0
 
@@ -77,7 +79,10 @@ def _alike(ours, theirs, right, similar) -> bool:
 
 def _answers_alike(mine, wrong, true, similar) -> bool:
     if "error" in mine or "error" in wrong:
-        return "error" in mine and "error" in wrong and mine["error"]["kind"] == wrong["error"]["kind"]
+        if "error" not in mine or "error" not in wrong:
+            return False
+        compared = ("kind",) if "error" in true else ("kind", "text")  # many faults raise the same kind of error
+        return all(mine["error"].get(key) == wrong["error"].get(key) for key in compared)
     if mine.get("changed") != wrong.get("changed"):
         return False
     a, b, c = (_leaves(answer) for answer in (mine, wrong, true))

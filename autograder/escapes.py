@@ -73,14 +73,13 @@ def share_memory(key, size) -> None:
 
 def become_root(name) -> None:
     """Take back root's identity, and wear a name by which the process is known outside."""
+    import contextlib
     import ctypes
     import os
 
     ctypes.CDLL(None).prctl(15, name.encode())
-    try:
+    with contextlib.suppress(OSError):
         os.setresuid(0, 0, 0)
-    except OSError:
-        pass
 
 
 def use_privilege(name) -> bool:
@@ -183,6 +182,7 @@ def find_answers(digests, halves, tops) -> list:
     `digests` are of names that only the grader knows; `halves` are such names cut in two. So the search itself
     brings no answer into the memory it searches.
     """
+    import contextlib
     import ctypes
     import gc
     import hashlib
@@ -197,13 +197,12 @@ def find_answers(digests, halves, tops) -> list:
         return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest() in secret
 
     for name in list(sys.modules):
-        if known(name.rpartition(".")[2]) or (name.startswith("autograder.") and not name.startswith("autograder.stud")):
+        first, *rest = name.split(".")
+        if known(name.rpartition(".")[2]) or (first == "autograder" and rest and rest[0] != "student"):
             found["modules"] = name
     for name in ("suites", "reference", "mistakes", "examiner", "catalogue"):
-        try:
+        with contextlib.suppress(ImportError):
             found["imports"] = importlib.import_module(f"autograder.{name}").__name__
-        except ImportError:
-            pass
     package = os.path.dirname(os.path.dirname(sys.modules["autograder.student"].__file__))
     for folder in (package, *(os.path.join(package, name) for name in ("suites", "reference", "mistakes"))):
         try:
@@ -224,7 +223,7 @@ def find_answers(digests, halves, tops) -> list:
         for part in gc.get_referents(thing):
             if type(part) is str:
                 texts.add(part)
-            elif isinstance(part, types.CodeType):
+            elif type(part) is types.CodeType:
                 codes.append(part)
     seen = set()
     while codes:
@@ -233,7 +232,7 @@ def find_answers(digests, halves, tops) -> list:
             seen.add(id(code))
             texts.update([code.co_name, code.co_filename, *code.co_names, *code.co_varnames])
             texts.update(value for value in code.co_consts if type(value) is str)
-            codes += [value for value in code.co_consts if isinstance(value, types.CodeType)]
+            codes += [value for value in code.co_consts if type(value) is types.CodeType]
     places.update(id(text) >> 20 for text in texts)
     for text in texts:
         if len(text) < 200 and known(text):

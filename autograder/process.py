@@ -46,7 +46,7 @@ class Zygote:
         self.spare = tempfile.mkdtemp(prefix="autograder-")
         os.chmod(self.spare, 0o755)
         self.control, theirs = socket.socketpair()
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 — the cleaner closes it
         with theirs:
             settings = self._settings(theirs.fileno())
             self.process = subprocess.Popen(
@@ -183,9 +183,9 @@ class StudentProcess:
         return json.loads(_line(self.status))
 
     def end(self) -> dict:
-        """Kill the process, if it still lives, and learn how it ended."""
-        self.status.settimeout(END_SECONDS)
+        """Kill the process, if it still lives, and learn how it ended. Nothing is learnt a second time."""
         try:
+            self.status.settimeout(END_SECONDS)
             self.status.shutdown(socket.SHUT_WR)
             return json.loads(_line(self.status))
         except (OSError, ValueError, TimeoutError):

@@ -64,7 +64,7 @@ class Student:
     def vjp(self, name, *args, wrt, cotangents, **kwargs) -> Differentiated:
         """Call and differentiate: `wrt` are positions or keywords, `cotangents` one per output (None: not used)."""
         answer = self.ask("call", name, args=args, kwargs=kwargs, wrt=list(wrt), cotangents=list(cotangents))
-        return Differentiated(answer["value"], answer["gradients"])
+        return _differentiated(answer, len(wrt))
 
     def measure(self, name, *args, **kwargs) -> dict:
         """The counts of one call: flops, elements, largest, operators."""
@@ -123,7 +123,7 @@ class Module:
         answer = self._student.ask(
             "call", self._handle, args=args, kwargs=kwargs, wrt=list(wrt), cotangents=list(cotangents), parameters=True
         )
-        return Differentiated(answer["value"], answer["gradients"], answer["parameter_gradients"])
+        return _differentiated(answer, len(wrt))
 
     def parameters(self) -> dict[str, torch.Tensor]:
         return self._student.ask("parameters", self._handle)["value"]
@@ -166,6 +166,19 @@ class Raised(Broken):
         super().__init__(verdict, f"{subject}: {en}", f"{subject}：{zh}")
 
 
+def _differentiated(answer: dict, wanted: int) -> Differentiated:
+    gradients, by_name = answer.get("gradients", []), answer.get("parameter_gradients", {})
+    if len(gradients) != wanted or not all(
+        gradient is None or isinstance(gradient, torch.Tensor) for gradient in [*gradients, *by_name.values()]
+    ):
+        raise _malformed()
+    return Differentiated(answer["value"], gradients, by_name)
+
+
+def _malformed() -> Broken:
+    return Broken(Verdict.POLICY, "the answer is not in the agreed form", "回答不符合约定的格式", fatal=True)
+
+
 def checked(answer) -> dict:
     """An answer from beyond the trust line may be anything; take only what has the right form."""
     error = answer.get("error", {}) if isinstance(answer, dict) else None
@@ -179,7 +192,7 @@ def checked(answer) -> dict:
         and isinstance(answer.get("parameter_gradients", {}), dict)
     )
     if not well_formed:
-        raise Broken(Verdict.POLICY, "the answer is not in the agreed form", "回答不符合约定的格式", fatal=True)
+        raise _malformed()
     return answer
 
 

@@ -105,7 +105,7 @@ def _bytes(path: Path) -> bytes:
         raise _unreadable(
             Verdict.ERROR, f"the file cannot be opened ({refused.strerror})", f"文件无法打开（{refused.strerror}）"
         ) from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise _unreadable(Verdict.ERROR, "not an ordinary file", "不是普通文件")
@@ -116,7 +116,10 @@ def _bytes(path: Path) -> bytes:
                 f"the file has {size:.0f} MB; {LARGEST_FILE >> 20} are allowed. Clear the outputs and hand in again",
                 f"文件有 {size:.0f} MB，上限 {LARGEST_FILE >> 20} MB。请清除输出后重新提交",
             )
-        return file.read()
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(LARGEST_FILE)
+    finally:
+        os.close(descriptor)
 
 
 def _notebook(text: str) -> nbformat.NotebookNode:

@@ -178,6 +178,16 @@ def forgets_the_dtype(q, k, v):
     return right.attention_loops(q, k, v).to(torch.float32)
 
 
+@mistake(
+    "attention_loops",
+    en="The scores went through float32: `torch.tensor` makes float32 out of Python numbers. Give it `dtype=q.dtype`, or use `torch.stack`.",
+    zh="分数经过了 float32：`torch.tensor` 会把 Python 的数变成 float32。请给它 `dtype=q.dtype`，或改用 `torch.stack`。",
+)
+def makes_the_scores_float32(q, k, v):
+    scores = (q @ k.T).to(torch.float32) / q.shape[-1] ** 0.5
+    return torch.softmax(scores, -1).to(v.dtype) @ v
+
+
 # scaled_dot_product_attention
 
 
@@ -331,6 +341,18 @@ def overflows_on_large_scores(q, k, v, mask=None, scale=None):
     powers = _zeroed(_scores(q, k, scale).exp(), mask)
     total = powers.sum(-1, keepdim=True)
     return _attend(powers / total.masked_fill(total == 0, 1.0), v)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    en="Large scores overflow, and `nan_to_num` turns the NaN into zeros: the query then hears nobody. Subtract the row's maximum "
+    "before the exponential, or use torch.softmax.",
+    zh="分数大时溢出，`nan_to_num` 又把 NaN 变成了 0：这个查询就谁也听不到了。应在取指数之前减去该行的最大值，或使用 torch.softmax。",
+)
+def hides_the_overflow(q, k, v, mask=None, scale=None):
+    powers = _scores(q, k, scale).exp()
+    powers = powers if mask is None else powers * mask
+    return _attend((powers / powers.sum(-1, keepdim=True)).nan_to_num(0.0), v)
 
 
 @mistake(
@@ -590,6 +612,16 @@ def sums_the_inner_product_over_the_queries(q, k, v, weights, dout):
     dweights = _dweights(v, dout)
     inner = (weights * dweights).sum(-2, keepdim=True)
     return _finish(q, k, weights, dout, weights * (dweights - inner))
+
+
+@mistake(
+    "attention_backward",
+    en="The inner product has lost its axis: without `keepdim=True` it is subtracted along the wrong axis, or does not fit at all.",
+    zh="内积少了一个轴：没有 `keepdim=True`，就会沿错误的轴相减，或者根本对不上形状。",
+)
+def forgets_to_keep_the_axis(q, k, v, weights, dout):
+    dweights = _dweights(v, dout)
+    return _finish(q, k, weights, dout, weights * (dweights - (weights * dweights).sum(-1)))
 
 
 @mistake(

@@ -901,15 +901,14 @@ class MasksAfterTheSoftmax(_Steps):
 
 @mistake(
     "SequenceFirstMHA",
-    en="Dropped scores get a small negative number such as −10: large scores still shine through. Fill with −inf.",
-    zh="被丢弃的分数只设成 −10 之类的小负数：分数大时仍会透出来。应填 −inf。",
+    en="Masked after the softmax, then renormalised: right on paper, but a large dropped score takes all the precision. "
+    "Mask the scores before the softmax.",
+    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但被丢弃的分数很大时会吃掉全部精度。应在 softmax 之前遮住分数。",
 )
-class FillsWithASmallNegative(_Steps):
+class RenormalisesAfterTheSoftmax(_Steps):
     def attend(self, q, k, v, mask):
-        if mask is None:
-            return super().attend(q, k, v, mask)
-        weights = torch.softmax(_scores(q, k).masked_fill(~mask, -10.0), -1)
-        return (weights * mask.any(-1, keepdim=True)) @ v
+        weights = torch.softmax(_scores(q, k), -1) * (1 if mask is None else mask)
+        return (weights / weights.sum(-1, keepdim=True)).nan_to_num(0.0) @ v
 
 
 @mistake(

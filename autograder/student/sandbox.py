@@ -129,7 +129,7 @@ def _leave_namespaces(wall, limits, leave, missing) -> None:
 def _become_nobody(wall, scratch) -> None:
     """Stop being root, for ever."""
     if not _others_may_read(wall):
-        raise OSError("grading runs as root, and nobody else may read Python's libraries")
+        raise OSError("grading runs as root, and nobody else reaches Python's libraries and the temporary folder")
     os.chown(scratch, NOBODY, NOBODY)
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -237,8 +237,8 @@ def _below(place: str, folder: str) -> bool:
 
 
 def _others_may_read(wall: Wall) -> bool:
-    """Whether an ordinary user could still import a library: a private root has opened the way to it already."""
-    for place in filter(os.path.exists, wall.view.readable):
+    """Whether an ordinary user reaches the libraries and a scratch folder: a private root has opened the way already."""
+    for place in filter(os.path.exists, [*wall.view.readable, wall.view.spare]):
         needed = 0o005 if os.path.isdir(place) else 0o004
         if os.stat(place).st_mode & needed != needed:
             return False

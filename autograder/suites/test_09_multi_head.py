@@ -80,7 +80,6 @@ def test_splitting_keeps_the_dtype(student, draw, dtype):
 @promise("split_heads", en="Heads that do not divide raise ValueError.", zh="头数不能整除时抛出 ValueError。")
 def test_splitting_refuses_heads_that_do_not_divide(student, draw):
     refuses(student, "split_heads", draw(2, 3, 10), 4)
-    refuses(student, "split_heads", draw(2, 6, 8), 3)
     matches(student, reference.split_heads, draw(2, 3, 10), 5)
 
 
@@ -161,7 +160,7 @@ def test_merging_leaves_its_input_alone(student, draw):
 
 
 # multi_head_attention
-# d_k is a square number in float64: √d_k taken in float32 is then exact, and that is not what is tested.
+# Here and below d_k is a square number in float64, so that √d_k is exact even if someone takes it in float32.
 
 HEADS = 3
 
@@ -239,7 +238,7 @@ def test_a_full_mask_is_obeyed(student, draw):
 )
 def test_a_shared_mask_is_broadcast(student, draw):
     tensors = drawn(draw)
-    for shape in ((2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 7)):
+    for shape in ((2, 1, 1, 7), (3, 1, 7), (5, 7)):
         matches(student, reference.multi_head_attention, *tensors, HEADS, mask=draw.mask(*shape))
 
 
@@ -310,7 +309,7 @@ def test_attention_refuses_heads_that_do_not_divide(student, draw):
     xq, xk, xv, Wq, Wk, Wv, Wo = drawn(draw, d_k=4, d_v=6)
     refuses(student, "multi_head_attention", xq, xk, xv, Wq[:11].clone(), Wk[:11].clone(), Wv, Wo, HEADS)
     refuses(student, "multi_head_attention", xq, xk, xv, Wq, Wk, Wv[:16].clone(), Wo[:, :16].clone(), HEADS)
-    matches(student, reference.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, 2)
+    matches(student, reference.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, HEADS)
 
 
 @promise(
@@ -415,7 +414,6 @@ def triangle(n):
 )
 def test_positions_attend_over_positions(student, draw):
     Loaded(student, draw).keeps(sequences(draw, tq=5, tk=5))
-    Loaded(student, draw, width=18, heads=2).keeps(sequences(draw, tq=4, tk=4, batch=3, width=18))
 
 
 @promise("SequenceFirstMHA", en="Queries and keys may have different lengths.", zh="查询与键的长度可以不同。")
@@ -475,7 +473,7 @@ def test_the_attention_mask_drops_at_zero(student, draw):
 )
 def test_the_attention_mask_may_have_any_dtype(student, draw):
     mha, inputs = Loaded(student, draw), sequences(draw)
-    for dtype in (torch.int64, torch.float32, torch.uint8, torch.float64):
+    for dtype in (torch.int64, torch.float32):
         mha.keeps(inputs, attn_mask=looking(draw, 5, 7).to(dtype))
 
 
@@ -507,7 +505,7 @@ def test_equal_sizes_do_not_confuse_the_axes(student, draw):
     zh="哪里都不许看的查询，各头输出为 0：经过 W_o 得到它的偏置，而不是 NaN。",
 )
 def test_a_fully_padded_sample_stays_finite(student, draw):
-    Loaded(student, draw, heads=2).keeps(sequences(draw, batch=3), **blinding(draw))
+    Loaded(student, draw, width=8, heads=2).keeps(sequences(draw, batch=3, width=8), **blinding(draw))
 
 
 def blinding(draw):
@@ -536,11 +534,11 @@ def test_a_huge_padded_key_is_not_seen(student, draw):
     zh="输入和各层的梯度都正确；哪里都不许看的查询，梯度也是有限的。",
 )
 def test_gradients_reach_every_layer(student, draw):
-    mha, inputs, masks = Loaded(student, draw, heads=2), sequences(draw, batch=3), blinding(draw)
-    cotangents = (draw(5, 3, 12),)
+    mha, inputs = Loaded(student, draw, width=8, heads=2), sequences(draw, batch=3, width=8)
+    masks, cotangents = blinding(draw), (draw(5, 3, 8),)
     found = mha.module.vjp(*inputs, wrt=(0, 1, 2), cotangents=cotangents, **masks)
     mha.agrees(found.value, inputs, **masks)
-    gradients = [*found.gradients, *layer_gradients(found.parameter_gradients, 12)]
+    gradients = [*found.gradients, *layer_gradients(found.parameter_gradients, 8)]
     tensors = (*inputs, *mha.layers)
     agree_gradients(gradients, SequenceFirstMHA, *tensors, 2, **masks, wrt=range(7), cotangents=cotangents)
 

@@ -1,0 +1,144 @@
+"""A whole class through the real grader: every known kind of submission gets the mark it deserves."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.catalogue import catalogue
+from autograder.classrun import Options, run
+from autograder.mistakes import mistakes_of
+from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
+
+EXERCISES = list(catalogue().values())
+RIGHT_ANSWERS = Path(__file__).parent / "right_answers"
+
+# What is put in place of the last part's answer, and the verdict it must get.
+HOSTILE = {
+    "loops_for_ever": ("def {part}(*args, **kwargs):\n    while True:\n        pass", "timeout"),
+    "loops_at_the_top": ("while True:\n    pass", "timeout"),
+    "takes_100_gib": ("import torch\ndef {part}(*a, **k):\n    return torch.empty(100 * 2**30, dtype=torch.uint8)", "memory"),
+    "takes_100_gib_at_the_top": ("import torch\nx = torch.empty(100 * 2**30, dtype=torch.uint8)", "memory"),
+    "hoards": ("def {part}(*args, **kwargs):\n    kept = []\n    while True:\n        kept.append(bytearray(2**20))", "memory"),
+    "leaves": ("import os\ndef {part}(*args, **kwargs):\n    os._exit(0)", "error"),
+    "leaves_at_the_top": ("import os\nos._exit(0)", "error"),
+    "cannot_be_parsed": ("def {part}(*args, **kwargs:\n    pass", "error"),
+    "raises": ("def {part}(*args, **kwargs):\n    return 1 / 0", "error"),
+    "recurses": ("def {part}(*args, **kwargs):\n    return {part}(*args, **kwargs)", "error"),
+    "exits": ("import sys\ndef {part}(*args, **kwargs):\n    sys.exit(0)", "error"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory) -> dict:
+    """One run over everything; results by student and exercise."""
+    folder = tmp_path_factory.mktemp("class")
+    for exercise in EXERCISES:
+        right = solution(exercise)
+        hand_in(folder / "in", "solution", exercise, right)
+        hand_in(folder / "in", "untouched", exercise, untouched(exercise))
+        hand_in(folder / "in", "script", exercise, as_script(right))
+        for mistake in mistakes_of(exercise.module):
+            hand_in(folder / "in", f"mistake {mistake.name}", exercise, with_mistake(exercise, mistake))
+        for name, (source, _) in HOSTILE.items():
+            source = source.format(part=exercise.parts[-1].name)
+            hand_in(folder / "in", f"hostile {name}", exercise, with_answer(right, exercise.parts[-1].name, source))
+        for path in (RIGHT_ANSWERS / exercise.name).glob("*.py"):
+            hand_in(folder / "in", f"right {path.stem}", exercise, path.read_text(encoding="utf-8"))
+    results = run(
+        Options(
+            folder / "in",
+            folder / "out",
+            jobs=2,
+            db=f"sqlite:///{folder}/gradebook.db",
+            autograded=folder / "autograded",
+        )
+    )
+    return {"folder": folder, "results": {(r["student"], r["exercise"]): r for r in results}}
+
+
+def each_exercise(test):
+    return pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)(test)
+
+
+@each_exercise
+@pytest.mark.parametrize("student", ["solution", "script"])
+def test_the_model_solution_gets_full_marks(graded, exercise, student):
+    result = graded["results"][student, exercise.name]
+    assert (result["score"], result["verdict"]) == (20, "pass")
+    assert all(part["message"] == {"en": "", "zh": ""} for part in result["parts"])
+
+
+@each_exercise
+def test_the_untouched_exercise_gets_nothing(graded, exercise):
+    result = graded["results"]["untouched", exercise.name]
+    assert (result["score"], result["verdict"]) == (0, "missing")
+    assert {part["verdict"] for part in result["parts"]} == {"missing"}
+
+
+@pytest.mark.parametrize(
+    ("exercise", "mistake"),
+    [(exercise, mistake) for exercise in EXERCISES for mistake in mistakes_of(exercise.module)],
+    ids=lambda thing: thing.name,
+)
+def test_every_mistake_loses_points_and_is_named(graded, exercise, mistake):
+    result = graded["results"][f"mistake {mistake.name}", exercise.name]
+    parts = {part["id"]: part for part in result["parts"]}
+    wrong = parts.pop(mistake.part)
+    assert wrong["score"] < wrong["max_score"]
+    assert wrong["mistake"] == mistake.name
+    assert mistake.text["en"] in wrong["message"]["en"]
+    assert mistake.text["zh"] in wrong["message"]["zh"]
+    assert all(part["score"] == part["max_score"] for part in parts.values())
+
+
+@each_exercise
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_part_gets_its_verdict_and_costs_only_itself(graded, exercise, name):
+    result = graded["results"][f"hostile {name}", exercise.name]
+    *others, last = result["parts"]
+    assert last["verdict"] == HOSTILE[name][1]
+    assert last["score"] == 0
+    assert result["verdict"] == HOSTILE[name][1]
+    assert all(part["verdict"] == "pass" for part in others)
+
+
+@each_exercise
+def test_right_answers_in_any_style_get_full_marks(graded, exercise):
+    styles = [path.stem for path in (RIGHT_ANSWERS / exercise.name).glob("*.py")]
+    assert len(styles) >= 5
+    for style in styles:
+        result = graded["results"][f"right {style}", exercise.name]
+        assert result["verdict"] == "pass", (style, [part["message"]["en"] for part in result["parts"]])
+
+
+def test_every_report_is_written_and_agrees(graded):
+    out, results = graded["folder"] / "out", graded["results"]
+    written = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert written["schema"] == 1
+    assert {(r["student"], r["exercise"]): r for r in written["submissions"]} == results
+    with open(out / "grades.csv", encoding="utf-8") as file:
+        rows = {(row["student"], row["exercise"]): float(row["score"]) for row in csv.DictReader(file)}
+    assert rows == {key: result["score"] for key, result in results.items()}
+    assert (out / "class.html").read_text(encoding="utf-8").count("<tr>") > len(results)
+    for student, exercise in results:
+        assert (out / student / f"{exercise}.html").is_file()
+        one = json.loads((out / "gradescope" / student / exercise / "results.json").read_text(encoding="utf-8"))
+        assert one["score"] == results[student, exercise]["score"]
+    assert (out / "junit.xml").stat().st_size > 0
+
+
+def test_a_second_run_grades_nothing_again(graded):
+    folder, seen = graded["folder"], []
+    again = run(
+        Options(
+            folder / "in",
+            folder / "out",
+            db=f"sqlite:///{folder}/gradebook.db",
+            autograded=folder / "autograded",
+        ),
+        lambda result, total: seen.append(result),
+    )
+    assert {(r["student"], r["exercise"]): r for r in again} == graded["results"]  # seconds too: nothing was run
+    assert len(seen) == len(again)

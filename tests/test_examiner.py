@@ -1,0 +1,152 @@
+"""How verdicts, points and names are made."""
+
+import contextlib
+
+import pytest
+import torch
+
+from autograder.catalogue import find
+from autograder.diagnosis import diagnose
+from autograder.examiner import examination
+from autograder.proxy import Local, Student
+from autograder.reference import ch05_softmax, ch06_masks
+from autograder.verdicts import Verdict
+
+MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
+
+
+def examined(exercise, part, answer, salt="salt"):
+    student = Student(Local({part: answer}))
+    return examination(exercise).examine(student, salt, [exercise.part(part)])[0]
+
+
+def test_points_are_given_for_each_promise_kept():
+    def upper_left(q_len, k_len=None):
+        return torch.ones(q_len, k_len or q_len, dtype=torch.bool).tril()
+
+    result = examined(MASKS, "causal_mask", upper_left)
+    kept = [outcome.broken is None for outcome in result.outcomes]
+    assert any(kept)
+    assert not all(kept)
+    assert 0 < result.score < 3
+
+
+def test_an_unwritten_answer_is_missing():
+    def causal_mask(q_len, k_len=None):
+        raise NotImplementedError
+
+    result = examined(MASKS, "causal_mask", causal_mask)
+    assert (result.verdict, result.score) == (Verdict.MISSING, 0)
+
+
+def test_an_undefined_answer_is_missing():
+    result = examination(MASKS).examine(Student(Local({})), "", [MASKS.part("causal_mask")])[0]
+    assert (result.verdict, result.score) == (Verdict.MISSING, 0)
+
+
+def test_a_name_error_inside_an_answer_is_an_error():
+    def causal_mask(q_len, k_len=None):
+        return missing_helper(q_len)  # noqa: F821
+
+    assert examined(MASKS, "causal_mask", causal_mask).verdict is Verdict.ERROR
+
+
+def test_the_error_message_points_to_the_learners_own_line():
+    namespace = {}
+    exec(compile("def causal_mask(q_len, k_len=None):\n    x = 1\n    return x / 0\n", "<cell>", "exec"), namespace)
+    student = Student(Local(namespace))
+    result = examination(MASKS).examine(student, "", [MASKS.part("causal_mask")])[0]
+    assert "line 3, in causal_mask" in result.first_broken.broken.message["en"]
+    assert "第 3 行" in result.first_broken.broken.message["zh"]
+
+
+def fused(q, k, v, mask):
+    torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return ch06_masks.masked_attention(q, k, v, mask)
+
+
+def fused_by_operator(q, k, v, mask):
+    if q.dim() == 4 and q.shape[:-2] == mask.shape[:-2]:
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, q, q, 0.0, False)
+    return ch06_masks.masked_attention(q, k, v, mask)
+
+
+def fused_with_a_way_out(q, k, v, mask):
+    with contextlib.suppress(Exception):
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return ch06_masks.masked_attention(q, k, v, mask)
+
+
+@pytest.mark.parametrize("answer", [fused, fused_by_operator, fused_with_a_way_out], ids=lambda f: f.__name__)
+def test_an_operator_that_does_the_exercise_is_refused_however_right_the_answer(answer):
+    result = examined(MASKS, "masked_attention", answer)
+    assert (result.verdict, result.score) == (Verdict.POLICY, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x, dim=-1: torch.softmax(x, dim),
+        lambda x, dim=-1: torch.nn.Softmax(dim)(x),
+        lambda x, dim=-1: x.softmax(dim),
+        lambda x, dim=-1: torch.log_softmax(x, dim).exp(),
+        lambda x, dim=-1: (x - x.logsumexp(dim, keepdim=True)).exp(),
+    ],
+)
+def test_a_ready_softmax_is_refused(answer):
+    assert examined(SOFTMAX, "stable_softmax", answer).verdict is Verdict.POLICY
+
+
+def switches_off_the_counting(x, dim=-1):
+    from torch.utils._python_dispatch import _pop_mode
+
+    _pop_mode()
+    return ch05_softmax.stable_softmax(x, dim)
+
+
+def test_switching_off_the_counting_is_refused():
+    assert examined(SOFTMAX, "stable_softmax", switches_off_the_counting).verdict is not Verdict.PASS
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-6, 1e-8, 1e-10])
+def test_the_same_mistake_in_another_size_is_still_named(epsilon):
+    def with_epsilon(x, dim=-1):
+        shifted = (x - x.amax(dim, keepdim=True).nan_to_num(neginf=0.0)).exp()
+        return shifted / (shifted.sum(dim, keepdim=True) + epsilon)
+
+    result = examined(SOFTMAX, "stable_softmax", with_epsilon)
+    assert result.verdict is Verdict.WRONG
+    assert "epsilon" in diagnose(SOFTMAX, result, "salt").name
+
+
+def written_by_somebody_else(q, k, v, mask):
+    """An inverted mask, in a style that resembles ours in nothing."""
+    scores = torch.einsum("...qd,...kd->...qk", q, k).div(k.size(-1) ** 0.5)
+    weights = torch.where(mask, torch.tensor(float("-inf"), dtype=q.dtype), scores).softmax(dim=-1)
+    weights = torch.nan_to_num(weights)
+    return torch.einsum("...qk,...ke->...qe", weights, v), weights
+
+
+def test_a_mistake_is_known_by_what_it_does_and_not_by_how_it_is_written():
+    result = examined(MASKS, "masked_attention", written_by_somebody_else)
+    assert diagnose(MASKS, result, "salt").name == "inverts_the_mask"
+
+
+def test_an_answer_like_no_known_mistake_is_not_given_a_name():
+    def nonsense(q, k, v, mask):
+        out, weights = ch06_masks.masked_attention(q, k, v, mask)
+        return out.sin(), weights.cos()
+
+    result = examined(MASKS, "masked_attention", nonsense)
+    assert result.verdict is Verdict.WRONG
+    assert diagnose(MASKS, result, "salt") is None
+
+
+def test_right_at_first_and_wrong_later_is_found():
+    calls = []
+
+    def forgetful(q_len, k_len=None):
+        calls.append(1)
+        return ch06_masks.causal_mask(q_len, k_len) ^ (len(calls) > 1)
+
+    assert examined(MASKS, "causal_mask", forgetful).verdict is Verdict.WRONG

@@ -1,0 +1,486 @@
+"""A student's process can hurt only itself, knows no answer, and leaves nothing behind."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import ordinary_user
+import pytest
+
+from autograder import escapes
+from autograder.process import Zygote
+from autograder.proofs import LIMITS, Subject, answer_names
+from autograder.student import sandbox
+from autograder.verdicts import Broken, Verdict
+from autograder.witness import called, named, status_of
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is made of Linux's means")
+
+PATIENCE = 30  # seconds a test waits for something that must happen before it gives up
+
+
+@pytest.fixture(scope="module")
+def zygote():
+    zygote = Zygote()
+    yield zygote
+    zygote.close()
+
+
+@pytest.fixture(scope="module")
+def open_zygote():
+    """Its students see the machine's files and have only Landlock before them."""
+    zygote = Zygote(without=("mount",))
+    yield zygote
+    zygote.close()
+
+
+@pytest.fixture
+def student(zygote):
+    process = zygote.spawn(LIMITS)
+    yield process
+    process.end()
+
+
+def needs(process, layer: str) -> None:
+    """Skip where the machine does not have the layer that a test is about; `test_doctor` knows whether it should."""
+    if layer in process.missing_layers:
+        process.end()
+        pytest.skip(f"{layer}: {process.missing_layers[layer]}")
+
+
+def run(process, source: str, seconds: float = PATIENCE) -> dict:
+    return process.ask({"do": "cell", "source": source}, time.monotonic() + seconds)["value"]
+
+
+def printed(process, source: str) -> str:
+    done = run(process, source)
+    assert done["error"] is None
+    return done["output"].strip()
+
+
+def refused(process, source: str) -> str:
+    """The kind of error that `source` ends in."""
+    done = run(process, source)
+    assert done["error"] is not None, done["output"]
+    return done["error"]["kind"]
+
+
+def death(process, source: str, seconds: float = PATIENCE) -> Broken:
+    with pytest.raises(Broken) as caught:
+        run(process, source, seconds)
+    return caught.value
+
+
+def until(condition) -> bool:
+    """Wait for something that may take a moment."""
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def descendants(pid: int) -> list[int]:
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = [pid]
+    for parent in found:
+        found += [child for child, its_parent in parents.items() if its_parent == parent]
+    return found[1:]
+
+
+# What it knows
+
+
+def test_a_search_from_inside_finds_no_answer(student):
+    """Modules, imports, live objects, raw memory, and every file it can see."""
+    assert Subject(student).run(escapes.find_answers, *answer_names(), ["/"]) == []
+
+
+def test_a_search_finds_no_answer_where_only_landlock_hides_the_files(open_zygote, root):
+    tops = ["/", str(root), *{sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}]
+    process = open_zygote.spawn(LIMITS)
+    assert Subject(process).run(escapes.find_answers, *answer_names(), tops) == []
+    process.end()
+
+
+def test_the_search_finds_answers_where_there_are_some(root):
+    """In this process, which has just read them."""
+    digests, halves = answer_names()
+    whole = [first + second for first, second in halves]
+    found = dict(escapes.find_answers(digests, halves, [str(root / "autograder")]))
+    assert set(found) == {"modules", "imports", "folders", "files", "objects", "memory"}
+    assert whole
+
+
+@pytest.mark.parametrize("folder", ["suites", "reference", "mistakes", "examiner", "solutions"])
+def test_no_part_that_knows_answers_can_be_imported(student, folder):
+    assert refused(student, f"import autograder.{folder}") == "ModuleNotFoundError"
+
+
+def test_its_path_leads_only_to_python_and_its_libraries(student, root):
+    places = json.loads(printed(student, "import json, sys; print(json.dumps(sys.path))"))
+    assert str(root) not in places
+    assert all(place.startswith((sys.base_prefix, sys.prefix)) for place in places)
+
+
+def test_it_is_told_nothing_by_the_environment(student):
+    names = json.loads(printed(student, "import json, os; print(json.dumps(sorted(os.environ)))"))
+    harmless = {"HOME", "LANG", "PATH", "TMPDIR", "MPLBACKEND", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR"}
+    threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+    assert set(names) <= harmless | threads | {"LD_LIBRARY_PATH"}
+
+
+@pytest.mark.parametrize("place", ["/proc/self/environ", "/proc/1/cmdline", "/etc/passwd", "/sys/kernel", "/dev/shm"])
+@pytest.mark.parametrize("kind", ["zygote", "open_zygote"])
+def test_it_cannot_look_at_the_machine(request, kind, place):
+    process = request.getfixturevalue(kind).spawn(LIMITS)
+    look = f"import os; os.listdir({place!r}) if os.path.isdir({place!r}) else open({place!r}).read()"
+    assert refused(process, look) in ("FileNotFoundError", "PermissionError")
+    process.end()
+
+
+def test_it_inherits_one_connection_and_nothing_else(student):
+    source = """
+        import json, os, stat
+        kinds = {}
+        for number in range(1024):
+            try:
+                mode = os.fstat(number).st_mode
+            except OSError:
+                continue
+            kinds[number] = "socket" if stat.S_ISSOCK(mode) else os.fstat(number).st_rdev
+        print(json.dumps(list(kinds.values())))
+    """
+    null = os.stat("/dev/null").st_rdev
+    assert json.loads(printed(student, inspect.cleandoc(source))) == [null, null, null, "socket"]
+
+
+# What it may touch
+
+
+def test_it_writes_in_its_scratch_folder_and_nowhere_else(student):
+    assert printed(student, "open('mine', 'w').write('x'); print(open('mine').read())") == "x"
+    for place in ("/mine", "/usr/lib/mine", sysconfig.get_path("purelib") + "/mine.pth"):
+        assert refused(student, f"open({place!r}, 'w')") in ("OSError", "PermissionError", "FileNotFoundError")
+
+
+def test_its_scratch_folder_cannot_grow_without_end(student):
+    needs(student, "mount")
+    fill = "for i in range(1000): open(f'f{i}', 'wb').write(bytes(2**20))"
+    assert "No space left" in run(student, fill)["error"]["text"]
+
+
+def test_a_file_cannot_be_larger_than_allowed(student):
+    assert "too large" in run(student, f"open('f', 'wb').truncate({LIMITS.file_mb * 2**20 + 1})")["error"]["text"]
+
+
+def test_students_without_a_private_root_cannot_read_each_other(open_zygote):
+    one, other = open_zygote.spawn(LIMITS), open_zygote.spawn(LIMITS)
+    needs(other, "landlock")
+    place = printed(one, "import os; open('mine', 'w').write('x'); print(os.path.abspath('mine'))")
+    assert os.path.exists(place)
+    assert os.stat(os.path.dirname(place)).st_mode & 0o077 == 0
+    assert refused(other, f"open({place!r})") == "PermissionError"
+    one.end(), other.end()
+    assert until(lambda: not os.path.exists(os.path.dirname(place)))
+
+
+def test_a_scratch_folder_is_cleared_whatever_its_modes(tmp_path):
+    program = """
+        import os, tempfile
+        from autograder.student import sandbox
+        outside, folder = tempfile.mkdtemp(), tempfile.mkdtemp()
+        os.chmod(outside, 0o750)
+        os.symlink(outside, folder + "/link")
+        os.makedirs(folder + "/a/b")
+        open(folder + "/a/b/file", "w").close()
+        os.chmod(folder + "/a/b", 0o000)
+        os.chmod(folder + "/a", 0o300)
+        sandbox.clear(folder)
+        assert not os.path.exists(folder), "something is left"
+        assert os.stat(outside).st_mode & 0o777 == 0o750, "the link was followed"
+        os.rmdir(outside)
+    """
+    done = ordinary_user.run(sys.executable, "-c", inspect.cleandoc(program))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "os.fork()",
+        "os.execv('/usr/lib/x', ['x'])",
+        "os.kill(-1, 9)",
+        "os.kill(os.getppid() or 2, 9)",
+        "os.killpg(1 if os.getpid() != 1 else 2, 9)",
+        "resource.prlimit(2, resource.RLIMIT_CPU, (1, 1))",
+        "os.sched_setaffinity(2, {0})",
+        "os.setuid(0)",
+        "os.chroot('/usr')",
+        "os.chmod('.', 0o777)",
+        "os.memfd_create('x')",
+        "os.mkfifo('x')",
+        "socket.socket()",
+        "socket.socket(socket.AF_UNIX)",
+    ],
+)
+def test_the_filter_refuses(student, attempt):
+    done = run(student, f"import os, resource, socket\n{attempt}")
+    assert done["error"]["kind"] == "PermissionError"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop being root")
+def test_roots_student_is_nobody(student):
+    needs(student, "user")
+    with named() as name:
+        Subject(student).run(escapes.become_root, name)
+        assert status_of(name)["Uid"].split() == [str(sandbox.NOBODY)] * 4
+
+
+def test_limits_cannot_be_raised_again(student):
+    for limit in ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_NOFILE"):
+        source = f"import resource as r; r.setrlimit(r.{limit}, (2**40, 2**40))"
+        assert refused(student, source) in ("ValueError", "PermissionError")
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while True: pass",
+        "import ctypes; ctypes.CDLL(None).pause()",
+        "import signal, time\nfor n in range(1, 20):\n    if n not in (9, 19): signal.signal(n, signal.SIG_IGN)\ntime.sleep(3600)",
+        "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        "input = __import__('sys').stdin.read\nwhile True: input()",
+    ],
+    ids=["python", "C", "ignoring signals", "deadlock", "waiting for input"],
+)
+def test_what_never_ends_is_ended(zygote, source):
+    process = zygote.spawn(LIMITS)
+    with named() as name:
+        Subject(process).run(escapes.become_root, name)
+        assert called(name)
+        broken = death(process, source, seconds=0.5)
+        assert (broken.verdict, broken.fatal) == (Verdict.TIMEOUT, True)
+        assert called(name) == []
+
+
+def test_a_stopped_process_is_ended(zygote):
+    process = zygote.spawn(LIMITS, without=("pid",))
+    broken = death(process, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", seconds=0.5)
+    assert broken.verdict is Verdict.TIMEOUT
+
+
+@pytest.mark.parametrize("without", [(), ("pid",)], ids=["first of its namespace", "no namespace"])
+def test_processor_time_used_up_is_a_timeout(zygote, without):
+    process = zygote.spawn(replace(LIMITS, cpu_seconds=1), without)
+    assert death(process, "while True: pass").verdict is Verdict.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch; torch.empty(100 * 2**30, dtype=torch.uint8)",
+        "import numpy; numpy.ones(100 * 2**30, dtype=numpy.uint8)",
+        "bytes(100 * 2**30)",
+        "many = []\nwhile True: many.append(bytes(2**20))",
+    ],
+    ids=["torch", "numpy", "python", "little by little"],
+)
+def test_too_much_memory_is_a_memory_error_and_the_process_lives_on(student, source):
+    assert refused(student, source) == "MemoryError"
+    assert printed(student, "many = None; print('alive')") == "alive"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import os; os._exit(0)", "import ctypes; ctypes.string_at(0)", "import os; os.abort()"],
+    ids=["exit", "segfault", "abort"],
+)
+def test_a_process_that_ends_itself_has_earned_nothing(zygote, source):
+    broken = death(zygote.spawn(LIMITS), source)
+    assert (broken.verdict, broken.fatal) == (Verdict.ERROR, True)
+
+
+def test_leaving_python_politely_is_an_ordinary_error(student):
+    assert refused(student, "import sys; sys.exit(0)") == "SystemExit"
+    assert printed(student, "print('alive')") == "alive"
+
+
+def test_a_flood_of_output_is_cut(student):
+    done = run(student, "for _ in range(10_000): print('x' * 1023)")
+    assert len(done["output"]) < LIMITS.output_kb * 1024 + 100
+    assert "more characters" in done["output"]
+
+
+def test_native_output_goes_nowhere(student):
+    assert printed(student, "import os; os.write(1, b'x' * 2**20); os.write(2, b'x'); print('end')") == "end"
+
+
+def test_a_forged_message_is_not_an_answer(zygote):
+    forge = "import os, stat\nfor n in range(3, 128):\n    try: os.write(n, b'\\xff' * 64)\n    except OSError: pass"
+    assert death(zygote.spawn(LIMITS), forge).verdict is Verdict.POLICY
+
+
+def test_no_grandchild_survives(zygote):
+    """With the filter left out, so that there is a grandchild at all."""
+    process = zygote.spawn(LIMITS, without=("seccomp",))
+    needs(process, "pid")
+    with named() as name:
+        Subject(process).run(escapes.leave_a_process, name)
+        assert called(name)
+        process.end()
+        assert called(name) == []
+
+
+def test_more_threads_than_allowed_cannot_be_started(student):
+    source = (
+        "import threading\nwait = threading.Event()\nfor _ in range(100): threading.Thread(target=wait.wait).start()"
+    )
+    assert refused(student, source) == "RuntimeError"
+
+
+# What the layers say of themselves
+
+
+@pytest.mark.parametrize("layer", ["pid", "network", "ipc", "landlock", "capabilities", "seccomp"])
+def test_a_layer_left_out_is_reported(zygote, layer):
+    process = zygote.spawn(LIMITS, without=(layer,))
+    assert process.missing_layers[layer] == sandbox.LEFT_OUT
+    process.end()
+
+
+def test_a_private_root_left_out_is_reported(open_zygote):
+    process = open_zygote.spawn(LIMITS)
+    assert process.missing_layers["mount"] == sandbox.LEFT_OUT
+    process.end()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has that layer")
+def test_remaining_root_is_reported(zygote):
+    process = zygote.spawn(LIMITS, without=("user",))
+    assert process.missing_layers["user"] == sandbox.LEFT_OUT
+    process.end()
+
+
+def test_a_container_that_refuses_namespaces_still_keeps_every_promise():
+    """Docker's own filter refuses `unshare` and `mount`; Landlock and our filter remain."""
+    program = """
+        import errno
+        from autograder import trust
+        from autograder.process import Zygote
+        from autograder.proofs import LIMITS
+        from autograder.student import kernel, seccomp
+
+        def dockers_filter(me):
+            lines = [(seccomp.LOAD, 0, 0, seccomp.NUMBER)]
+            for name in ("unshare", "mount", "setns", "pivot_root"):
+                lines.append((seccomp.JUMP_EQUAL, 0, 1, kernel.number(name)))
+                lines.append((seccomp.RETURN, 0, 0, seccomp.ERRNO | errno.EPERM))
+            return [*lines, (seccomp.RETURN, 0, 0, seccomp.ALLOW)]
+
+        seccomp._program = dockers_filter
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        seccomp.install()
+        zygote = Zygote()
+        process = zygote.spawn(LIMITS)
+        process.end()
+        zygote.close()
+        assert {"mount", "pid", "network", "ipc"} <= set(process.missing_layers), process.missing_layers
+        assert trust.unmet(process.missing_layers) == [], process.missing_layers
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", inspect.cleandoc(program)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_students_at_the_same_time_do_not_use_up_each_others_threads(zygote):
+    source = f"import threading\nwait = threading.Event()\nfor _ in range({LIMITS.processes - 2}): threading.Thread(target=wait.wait).start()"
+    together = [zygote.spawn(LIMITS) for _ in range(3)]
+    assert [run(process, source)["error"] for process in together] == [None] * 3
+    for process in together:
+        process.end()
+
+
+# What the zygote survives, and what it leaves behind
+
+
+@pytest.fixture
+def short_lived(tmp_path, monkeypatch):
+    """A zygote that a test may kill, with a temporary folder of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    zygote = Zygote()
+    yield zygote
+    zygote.close()
+
+
+def test_a_killed_zygote_is_replaced_and_its_students_die(short_lived):
+    first = short_lived.process.pid
+    orphan = short_lived.spawn(LIMITS)
+    family = descendants(first)
+    assert len(family) == 2  # supervisor and student
+    os.kill(first, signal.SIGKILL)
+    process = short_lived.spawn(LIMITS)
+    assert short_lived.process.pid != first
+    assert printed(process, "print('alive')") == "alive"
+    assert until(lambda: not any(map(alive, family)))
+    assert death(orphan, "1").fatal
+    process.end()
+
+
+def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, tmp_path):
+    mounts = Path("/proc/self/mountinfo").read_text()
+    running = short_lived.spawn(LIMITS)
+    family = [short_lived.process.pid, *descendants(short_lived.process.pid)]
+    assert len(family) == 3
+    short_lived.close()
+    assert until(lambda: not any(map(alive, family)))
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert list(tmp_path.iterdir()) == []
+    running.end()
+
+
+def test_everything_dies_with_the_grader():
+    program = """
+        import sys, time
+        from autograder.process import Zygote
+        from autograder.proofs import LIMITS
+        zygote = Zygote()
+        process = zygote.spawn(LIMITS)
+        sys.stdout.write(zygote.spare + "\\n")
+        sys.stdout.flush()
+        process.ask({"do": "cell", "source": "while True: pass"}, time.monotonic() + 3600)
+    """
+    command = [sys.executable, "-c", inspect.cleandoc(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as grader:
+        spare = Path(grader.stdout.readline().strip())
+        family = descendants(grader.pid)
+        assert len(family) == 3  # zygote, supervisor, student
+        grader.kill()
+    assert until(lambda: not any(map(alive, family)))
+    if spare.is_dir():  # nobody was left to remove it
+        spare.rmdir()
