@@ -10,7 +10,7 @@ SLACK = 0.25  # constants and odd sizes bend a straight line a little
 COUNTED = {
     "largest": ("the largest tensor", "最大的张量"),
     "flops": ("the number of operations", "运算次数"),
-    "elements": ("the number of elements computed", "计算的元素个数"),
+    "elements": ("the number of elements touched", "读写的元素个数"),
 }
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 import torch
 
 from .catalogue import Exercise
-from .examiner import PartResult, examination
+from .examiner import Outcome, PartResult, examination
 from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
 from .verdicts import Verdict
@@ -22,39 +22,46 @@ ALIGNED = 0.98  # cosine between two errors that are the same mistake in another
 
 def diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | None:
     """The mistake that explains most of what went wrong in this part, if one does."""
-    if result.verdict not in (Verdict.WRONG, Verdict.ERROR):
+    if result.verdict not in (Verdict.WRONG, Verdict.ERROR, Verdict.POLICY):
         return None
-    truth = _behaviour(exercise, None, result.part.name, salt)
-    scores = {}
-    for candidate in mistakes_of(exercise.module):
-        if candidate.part == result.part.name:
-            scores[candidate.name] = _resemblance(
-                result, _behaviour(exercise, candidate.name, result.part.name, salt), truth
-            )
-    best = max(scores, key=scores.get, default=None)
-    if best is None or scores[best] <= (0, 0):
+    known = [mistake for mistake in mistakes_of(exercise.module) if mistake.part == result.part.name]
+    for outcome in result.outcomes:
+        suspects = [m for m in known if outcome.broken and _resembles(outcome, exercise, m, salt)]
+        if suspects:
+            break
+    else:
         return None
-    return next(candidate for candidate in mistakes_of(exercise.module) if candidate.name == best)
+    scores = {mistake.name: _resemblance(result, exercise, mistake, salt) for mistake in suspects}
+    best = max(suspects, key=lambda mistake: scores[mistake.name])
+    return best if scores[best.name] > (0, 0) else None
 
 
-@lru_cache(maxsize=4096)
-def _behaviour(exercise: Exercise, name: str | None, part: str, salt: str) -> PartResult:
-    """How a mistake, or with None the reference itself, fares in the part's tests."""
+@lru_cache(maxsize=16384)
+def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str) -> Outcome:
+    """How a mistake, or with None the reference itself, fares in one test."""
     exam = examination(exercise)
     namespace = {p.name: getattr(exam.reference, p.name) for p in exercise.parts}
     if name is not None:
         namespace[part] = next(m.answer for m in mistakes_of(exercise.module) if m.name == name)
-    return exam.examine(Student(Local(namespace)), salt, [exercise.part(part)])[0]
+    return exam.outcome(test, Student(Local(namespace)), salt)
 
 
-def _resemblance(result: PartResult, mistake: PartResult, truth: PartResult) -> tuple[int, int]:
+def _resembles(ours: Outcome, exercise: Exercise, mistake: Mistake, salt: str) -> bool:
+    theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt)
+    right = _behaviour(exercise, None, mistake.part, ours.test, salt)
+    return bool(theirs.broken) and (_alike(ours, theirs, right, _close) or _alike(ours, theirs, right, _aligned))
+
+
+def _resemblance(result: PartResult, exercise: Exercise, mistake: Mistake, salt: str) -> tuple[int, int]:
     """(promises broken in the same way, promises with the same outcome); (0, 0) when nothing is explained."""
     explained = agreeing = pointing = 0
-    broken, its_broken = (
-        {outcome.test for outcome in outcomes if outcome.broken} for outcomes in (result.outcomes, mistake.outcomes)
-    )
-    for ours, theirs, right in zip(result.outcomes, mistake.outcomes, truth.outcomes, strict=True):
+    broken, its_broken = set(), set()
+    for ours in result.outcomes:
+        theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt)
+        right = _behaviour(exercise, None, mistake.part, ours.test, salt)
         agreeing += (ours.broken is None) == (theirs.broken is None)
+        broken |= {ours.test} if ours.broken else set()
+        its_broken |= {ours.test} if theirs.broken else set()
         if ours.broken and theirs.broken:
             explained += _alike(ours, theirs, right, _close)
             pointing += _alike(ours, theirs, right, _aligned)

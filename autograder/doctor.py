@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from . import trust
@@ -168,7 +169,7 @@ def _tell_layers(console: Console, lang: str, findings: list[Finding]) -> None:
         return
     table = Table(*_say(lang, ("layer", "tried", "what happened", ""), ("隔离层", "尝试", "结果", "")))
     for layer, tried, what, status, colour in rows:
-        table.add_row(layer, tried, what, f"[{colour}]{status}[/]")
+        table.add_row(layer, tried, escape(what), f"[{colour}]{status}[/]")
     console.print(table, soft_wrap=False)
 
 

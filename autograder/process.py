@@ -102,8 +102,10 @@ class Zygote:
             cache = Path(self.spare)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES") if name in os.environ}
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        caches = {"MPLCONFIGDIR": str(cache), "TORCHINDUCTOR_CACHE_DIR": self.spare}
-        return {"LANG": "C.UTF-8", "PATH": "", "MPLBACKEND": "agg", **caches, **one, **kept}
+        spare = dict.fromkeys(
+            ("TMPDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), self.spare
+        )  # goes when the zygote goes
+        return {"LANG": "C.UTF-8", "PATH": "", "MPLBACKEND": "agg", "MPLCONFIGDIR": str(cache), **spare, **one, **kept}
 
     def spawn(self, limits: Limits, without: tuple[str, ...] = ()) -> "StudentProcess":
         """Fork a student's process and wait until it is shut in. `without` leaves out layers, to test the others."""

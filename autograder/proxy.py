@@ -152,7 +152,7 @@ class Raised(Broken):
     def __init__(self, subject: str, error: dict):
         kind, text = str(error.get("kind")), str(error.get("text"))
         self.kinds = [str(name) for name in error.get("kinds") or ()]
-        if kind == "NotImplementedError":
+        if kind == "NotImplementedError" and error.get("own"):
             verdict, en, zh = Verdict.MISSING, "not written yet", "还没有写"
         elif kind == "NameError" and text == f"name {subject!r} is not defined":
             verdict, en, zh = Verdict.MISSING, "not defined", "没有定义"

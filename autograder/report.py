@@ -14,6 +14,7 @@ from .language import VERDICTS
 from .mistakes import mistakes_of
 
 SCHEMA = 1
+MOST_MISTAKES = 20  # more would not be read
 
 
 def write_all(results: list[dict], out: Path, lang: str) -> None:
@@ -98,7 +99,7 @@ def commonest(results: list[dict]) -> list[dict]:
     return [
         {"exercise": exercise, "name": name, "count": count, "share": count / handed_in[exercise],
          "text": texts[exercise, name]}
-        for (exercise, name), count in counts.most_common()
+        for (exercise, name), count in counts.most_common(MOST_MISTAKES)
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from autograder import escapes
 from autograder.process import Zygote
-from autograder.proofs import LIMITS, Subject, answer_names
+from autograder.proofs import LIMITS, Laboratory, Subject, answer_names
 from autograder.student import sandbox
 from autograder.verdicts import Broken, Verdict
 from autograder.witness import called, named, status_of
@@ -28,18 +29,20 @@ PATIENCE = 30  # seconds a test waits for something that must happen before it g
 
 
 @pytest.fixture(scope="module")
-def zygote():
-    zygote = Zygote()
-    yield zygote
-    zygote.close()
+def zygotes():
+    with Laboratory() as laboratory:
+        yield laboratory.zygotes
 
 
-@pytest.fixture(scope="module")
-def open_zygote():
-    """Its students see the machine's files and have only Landlock before them."""
-    zygote = Zygote(without=("mount",))
-    yield zygote
-    zygote.close()
+@pytest.fixture
+def zygote(zygotes):
+    return zygotes[0]
+
+
+@pytest.fixture
+def open_zygote(zygotes):
+    """Its students have no private root: only Landlock keeps the machine's files from them."""
+    return zygotes[1]
 
 
 @pytest.fixture
@@ -146,9 +149,9 @@ def test_its_path_leads_only_to_python_and_its_libraries(student, root):
 
 def test_it_is_told_nothing_by_the_environment(student):
     names = json.loads(printed(student, "import json, os; print(json.dumps(sorted(os.environ)))"))
-    harmless = {"HOME", "LANG", "PATH", "TMPDIR", "MPLBACKEND", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR"}
+    folders = {"HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"}
     threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
-    assert set(names) <= harmless | threads | {"LD_LIBRARY_PATH"}
+    assert set(names) <= folders | threads | {"LANG", "PATH", "MPLBACKEND", "LD_LIBRARY_PATH"}
 
 
 @pytest.mark.parametrize("place", ["/proc/self/environ", "/proc/1/cmdline", "/etc/passwd", "/sys/kernel", "/dev/shm"])
@@ -185,6 +188,17 @@ def test_it_writes_in_its_scratch_folder_and_nowhere_else(student):
         assert refused(student, f"open({place!r}, 'w')") in ("OSError", "PermissionError", "FileNotFoundError")
 
 
+@pytest.mark.parametrize("kind", ["zygote", "open_zygote"])
+def test_temporary_files_and_figures_go_to_the_scratch_folder(request, kind):
+    process = request.getfixturevalue(kind).spawn(LIMITS)
+    draw = "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('figure.png')"
+    assert (
+        printed(process, f"{draw}\nimport os, tempfile; print(os.path.dirname(tempfile.mkdtemp()) == os.getcwd())")
+        == "True"
+    )
+    process.end()
+
+
 def test_its_scratch_folder_cannot_grow_without_end(student):
     needs(student, "mount")
     fill = "for i in range(1000): open(f'f{i}', 'wb').write(bytes(2**20))"
@@ -206,7 +220,7 @@ def test_students_without_a_private_root_cannot_read_each_other(open_zygote):
     assert until(lambda: not os.path.exists(os.path.dirname(place)))
 
 
-def test_a_scratch_folder_is_cleared_whatever_its_modes(tmp_path):
+def test_a_scratch_folder_is_cleared_whatever_its_modes():
     program = """
         import os, tempfile
         from autograder.student import sandbox
@@ -429,18 +443,24 @@ def test_students_at_the_same_time_do_not_use_up_each_others_threads(zygote):
 # What the zygote survives, and what it leaves behind
 
 
-@pytest.fixture
-def short_lived(tmp_path, monkeypatch):
-    """A zygote that a test may kill, with a temporary folder of its own."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    zygote = Zygote()
-    yield zygote
-    zygote.close()
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory):
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def short_lived(temporary):
+    """A zygote that a test may kill or close, with a temporary folder of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(temporary))
+        zygote = Zygote()
+        yield zygote
+        zygote.close()
 
 
 def test_a_killed_zygote_is_replaced_and_its_students_die(short_lived):
-    first = short_lived.process.pid
     orphan = short_lived.spawn(LIMITS)
+    first = short_lived.process.pid
     family = descendants(first)
     assert len(family) == 2  # supervisor and student
     os.kill(first, signal.SIGKILL)
@@ -452,7 +472,7 @@ def test_a_killed_zygote_is_replaced_and_its_students_die(short_lived):
     process.end()
 
 
-def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, tmp_path):
+def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, temporary):
     mounts = Path("/proc/self/mountinfo").read_text()
     running = short_lived.spawn(LIMITS)
     family = [short_lived.process.pid, *descendants(short_lived.process.pid)]
@@ -460,7 +480,7 @@ def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, tmp_path)
     short_lived.close()
     assert until(lambda: not any(map(alive, family)))
     assert Path("/proc/self/mountinfo").read_text() == mounts
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
     running.end()
 
 
@@ -482,5 +502,4 @@ def test_everything_dies_with_the_grader():
         assert len(family) == 3  # zygote, supervisor, student
         grader.kill()
     assert until(lambda: not any(map(alive, family)))
-    if spare.is_dir():  # nobody was left to remove it
-        spare.rmdir()
+    shutil.rmtree(spare)  # nobody was left to do it

@@ -1,4 +1,4 @@
-"""Count what a call does instead of timing it: operators, FLOPs, elements written, the largest tensor.
+"""Count what a call does instead of timing it: operators, FLOPs, elements read and written, the largest tensor.
 
 Two watchers are needed. The dispatch watcher sees every kernel, also the fused attention for which PyTorch's own
 counter reports 0 FLOPs. The function watcher sees composite functions such as `multi_head_attention_forward`,
@@ -43,10 +43,11 @@ class _Kernels(TorchDispatchMode):
             self.flops += EXTRA_FLOPS[packet](*args)
         elif packet in flop_registry:
             self.flops += flop_registry[packet](*args, **(kwargs or {}), out_val=out)
-        view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
+        if not any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns):
+            touched = (*tree_iter(args), *tree_iter(kwargs), *tree_iter(out))  # a view touches nothing
+            self.elements += sum(tensor.numel() for tensor in touched if isinstance(tensor, torch.Tensor))
         for tensor in tree_iter(out):
             if isinstance(tensor, torch.Tensor):
-                self.elements += 0 if view else tensor.numel()
                 storage = tensor.untyped_storage()
                 if storage.data_ptr() not in self.given:
                     self.largest = max(self.largest, storage.nbytes() // tensor.element_size())

@@ -12,6 +12,7 @@ import contextlib
 import os
 import resource
 import shutil
+import tempfile
 from dataclasses import dataclass, field, replace
 
 from . import kernel, landlock, seccomp
@@ -91,7 +92,10 @@ def enter(wall: Wall, limits: dict, proc: int, scratch: str | None, parent_death
     else:
         _leave_namespaces(wall, limits, lambda flags: _own_user_namespace(flags, proc), missing)
     os.chdir(scratch)
-    os.environ.update(HOME=scratch, TMPDIR=scratch, MPLCONFIGDIR=scratch)
+    os.environ.update(
+        dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), scratch)
+    )
+    tempfile.tempdir = scratch  # it may have been looked up before
     _limit(limits, base)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, parent_death)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import pytest
 import torch
 from torch.func import functional_call
 
@@ -12,7 +11,7 @@ from autograder.proxy import Module, Raised
 from autograder.reference import ch09_multi_head as reference
 from autograder.verdicts import require
 
-PRECISIONS = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+PRECISIONS = (torch.float32, torch.bfloat16)
 
 
 def refuses(student, name, *args):
@@ -71,10 +70,10 @@ def test_gradients_pass_through_the_split(student, draw):
     gradients_match(student, reference.split_heads, x, 3, wrt=(0,), cotangents=(cotangent,))
 
 
-@PRECISIONS
 @promise("split_heads", en="The dtype stays.", zh="dtype 保持不变。")
-def test_splitting_keeps_the_dtype(student, draw, dtype):
-    matches(student, reference.split_heads, draw(3, 4, 10, dtype=dtype), 2)
+def test_splitting_keeps_the_dtype(student, draw):
+    for dtype in PRECISIONS:
+        matches(student, reference.split_heads, draw(3, 4, 10, dtype=dtype), 2)
 
 
 @promise("split_heads", en="Heads that do not divide raise ValueError.", zh="头数不能整除时抛出 ValueError。")
@@ -141,10 +140,10 @@ def test_gradients_pass_through_the_merge(student, draw):
     gradients_match(student, reference.merge_heads, heads, wrt=(0,), cotangents=(cotangent,))
 
 
-@PRECISIONS
 @promise("merge_heads", en="The dtype stays.", zh="dtype 保持不变。")
-def test_merging_keeps_the_dtype(student, draw, dtype):
-    matches(student, reference.merge_heads, draw(3, 2, 4, 5, dtype=dtype))
+def test_merging_keeps_the_dtype(student, draw):
+    for dtype in PRECISIONS:
+        matches(student, reference.merge_heads, draw(3, 2, 4, 5, dtype=dtype))
 
 
 @promise(
@@ -294,10 +293,10 @@ def test_gradients_reach_every_input_and_matrix(student, draw):
     )
 
 
-@PRECISIONS
 @promise("multi_head_attention", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
-def test_lower_precision(student, draw, dtype):
-    matches(student, reference.multi_head_attention, *drawn(draw, d_k=6, d_v=4, dtype=dtype), HEADS)
+def test_lower_precision(student, draw):
+    for dtype in PRECISIONS:
+        matches(student, reference.multi_head_attention, *drawn(draw, d_k=6, d_v=4, dtype=dtype), HEADS)
 
 
 @promise(
@@ -560,11 +559,11 @@ def layer_gradients(named, width) -> list[torch.Tensor]:
     return [torch.column_stack((part(f"{name}.weight", width, width), part(f"{name}.bias", width))) for name in LAYERS]
 
 
-@PRECISIONS
 @promise("SequenceFirstMHA", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
-def test_the_module_in_lower_precision(student, draw, dtype):
-    mha = Loaded(student, draw, width=10, heads=2, dtype=dtype)
-    mha.keeps(sequences(draw, batch=3, width=10, dtype=dtype), key_padding_mask=padding(draw, 3, 7))
+def test_the_module_in_lower_precision(student, draw):
+    for dtype in PRECISIONS:
+        mha = Loaded(student, draw, width=10, heads=2, dtype=dtype)
+        mha.keeps(sequences(draw, batch=3, width=10, dtype=dtype), key_padding_mask=padding(draw, 3, 7))
 
 
 @promise(

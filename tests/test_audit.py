@@ -1,0 +1,132 @@
+"""The audit proves the course, and notices when it is broken by hand."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from autograder.catalogue import FILE
+
+
+def audit(folder, *exercises) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", "audit", *exercises],
+        cwd=folder,
+        env=dict(os.environ, OMP_NUM_THREADS="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_whole_course_is_proved(root):
+    done = audit(root)
+    assert done.returncode == 0, done.stdout
+    assert "proved: 4 exercises, 17 parts" in done.stdout
+    assert "; 0 faults" in done.stdout
+
+
+@pytest.fixture
+def copied(tmp_path, root):
+    """A course of one exercise that may be broken."""
+    keep = "05_softmax"
+    for name in ("autograder", "solutions", "exercises"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "0[369]_*"))
+    for place in (tmp_path / "autograder").glob("*/*0[369]_*"):
+        place.unlink()
+    head, *exercises = FILE.read_text(encoding="utf-8").split("[[exercise]]\n")
+    kept = [text for text in exercises if f'name = "{keep}"' in text]
+    (tmp_path / "autograder" / "catalogue.toml").write_text(head + "[[exercise]]\n" + kept[0], encoding="utf-8")
+    return tmp_path
+
+
+def replace(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def edit(path, cell_id, change):
+    notebook = nbformat.read(path, as_version=4)
+    cell = next(cell for cell in notebook.cells if cell.id == cell_id)
+    cell.source = change(cell.source)
+    nbformat.write(notebook, path)
+
+
+def break_a_solution(course):
+    path = course / "solutions/05_softmax/05_softmax.ipynb"
+    edit(
+        path,
+        "answer-temperature_softmax",
+        lambda s: s.replace("### BEGIN SOLUTION", "### BEGIN SOLUTION\n    return x"),
+    )
+    return "solutions/05_softmax/05_softmax.ipynb"
+
+
+def mend_a_mistake(course):
+    path = course / "autograder/mistakes/ch05_softmax.py"
+    replace(path, "+ 1e-9)", "+ 0.0)")
+    return "autograder/mistakes/ch05_softmax.py"
+
+
+def edit_an_exercise(course):
+    path = course / "exercises/05_softmax/05_softmax.ipynb"
+    edit(path, "text-title", lambda s: s + "!")
+    return "exercises/05_softmax/05_softmax.ipynb"
+
+
+def solve_an_exercise(course):
+    path = course / "exercises/05_softmax/05_softmax.ipynb"
+    edit(
+        path,
+        "answer-temperature_softmax",
+        lambda s: "import torch\ndef temperature_softmax(x, temperature, dim=-1):\n    return x",
+    )
+    return "exercises/05_softmax/05_softmax.ipynb"
+
+
+def add_a_stray_file(course):
+    (course / "solutions/05_softmax/notes.txt").write_text("?")
+    return "unlisted: solutions/05_softmax/notes.txt"
+
+
+def lose_the_hints(course):
+    (course / "autograder/hints/05_softmax.toml").unlink()
+    return "missing: autograder/hints/05_softmax.toml"
+
+
+def weaken_a_promise(course):
+    path = course / "autograder/suites/test_05_softmax.py"
+    path.write_text(path.read_text(encoding="utf-8") + WEAK, encoding="utf-8")
+    return "autograder/suites/test_05_softmax.py: test_nothing is kept by nothing"
+
+
+WEAK = '''
+
+@promise("logsumexp", en="It can be called.", zh="可以调用。")
+def test_nothing(student, draw):
+    """A promise that every answer keeps."""
+'''
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        break_a_solution,
+        mend_a_mistake,
+        edit_an_exercise,
+        solve_an_exercise,
+        add_a_stray_file,
+        lose_the_hints,
+        weaken_a_promise,
+    ],
+    ids=lambda fault: fault.__name__,
+)
+def test_a_course_broken_by_hand_is_found_out_by_file(copied, fault):
+    named = fault(copied)
+    done = audit(copied)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert named in done.stdout
