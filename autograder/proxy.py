@@ -68,7 +68,7 @@ class Student:
 
     def measure(self, name, *args, **kwargs) -> dict:
         """The counts of one call: flops, elements, largest, operators."""
-        return self.ask("call", name, args=args, kwargs=kwargs)["counts"]
+        return self.ask("call", name, args=args, kwargs=kwargs, count=True).get("counts", {})
 
     def spoils(self, name, *args, **kwargs) -> bool:
         """Whether a call changes the tensors it is given."""
@@ -85,6 +85,8 @@ class Student:
     def ask(self, do: str, target=None, **request) -> dict:
         if target is not None:
             request["target"] = target
+        if do == "call" and self._forbidden:
+            request["count"] = True
         subject = target if isinstance(target, str) else self._part
         answer = checked(self._transport.ask({"do": do, **request}))
         if do != "defined":
@@ -92,7 +94,7 @@ class Student:
         if "error" in answer:
             raise Raised(subject, answer["error"])
         counts = answer.get("counts", {})
-        if not counts.get("intact", True):
+        if request.get("count") and not counts.get("intact"):
             raise Broken(
                 Verdict.POLICY,
                 f"{subject}: the code switched off the counting of operators",

@@ -86,7 +86,7 @@ class Sitting:
         """Run one cell; False when it took the process with it."""
         try:
             done = checked(self._ask({"do": "cell", "source": cell.source}))["value"]
-            cell.output = str(done["output"])
+            cell.output = str(done["output"])[: int(self.exercise.limits.output_kb * 1024) + 100]
             cell.broken = Raised(cell.name, done["error"]) if done["error"] else None
             cell.skip = cell.broken is not None and cell.broken.verdict is Verdict.MEMORY
             return True

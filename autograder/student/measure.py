@@ -6,10 +6,11 @@ which are taken apart before they reach a kernel.
 Does not see: work done in NumPy or plain Python. The examiner watches the memory of the process for that.
 """
 
+from typing import ClassVar
+
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
-from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import flop_registry
 
 aten = torch.ops.aten
@@ -27,6 +28,8 @@ EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attentio
 
 
 class _Kernels(TorchDispatchMode):
+    facts: ClassVar[dict] = {}  # by kernel: its name, how to count its FLOPs, whether it is a mere view
+
     def __init__(self, given: set[int]):
         super().__init__()
         self.given = given
@@ -36,22 +39,38 @@ class _Kernels(TorchDispatchMode):
         self.largest = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        packet = function._overloadpacket
-        self.operators.add(packet._qualified_op_name.removeprefix("aten::"))
-        if packet in EXTRA_FLOPS:
-            self.flops += EXTRA_FLOPS[packet](*args)
-        elif packet in flop_registry:
-            self.flops += flop_registry[packet](*args, **(kwargs or {}), out_val=out)
-        if not any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns):
-            touched = (*tree_iter(args), *tree_iter(kwargs), *tree_iter(out))  # a view touches nothing
-            self.elements += sum(tensor.numel() for tensor in touched if isinstance(tensor, torch.Tensor))
-        for tensor in tree_iter(out):
-            if isinstance(tensor, torch.Tensor):
-                storage = tensor.untyped_storage()
-                if storage.data_ptr() not in self.given:
-                    self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
+        kwargs = kwargs or {}
+        out = function(*args, **kwargs)
+        facts = self.facts.get(function)
+        if facts is None:
+            facts = self.facts[function] = _facts(function)
+        name, flops, view = facts
+        self.operators.add(name)
+        if flops is not None:
+            self.flops += flops(*args, **kwargs, out_val=out)
+        for tensor in _tensors(out):
+            self.elements += 0 if view else tensor.numel()
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in self.given:
+                self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
+        if not view:
+            self.elements += sum(tensor.numel() for tensor in _tensors(args))
         return out
+
+
+def _facts(function) -> tuple:
+    packet = function._overloadpacket
+    view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
+    flops = EXTRA_FLOPS.get(packet) or flop_registry.get(packet)
+    return packet._qualified_op_name.removeprefix("aten::"), flops, view
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    if isinstance(value, tuple | list):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return ()
 
 
 class _Functions(TorchFunctionMode):

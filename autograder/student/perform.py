@@ -6,6 +6,7 @@ A request is a dict with "do"; the answer is a dict with "value", or with "error
 
 import inspect
 import linecache
+from contextlib import nullcontext
 
 import torch
 from torch import nn
@@ -44,8 +45,8 @@ class Performer:
         """Which of these names exist, and what they are."""
         return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
 
-    def do_call(self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False) -> dict:
-        """Call a function or a module; with `cotangents`, also differentiate it."""
+    def do_call(self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False) -> dict:
+        """Call a function or a module; with `cotangents` differentiate it too, with `count` count what it does."""
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
@@ -53,7 +54,8 @@ class Performer:
             tensor.requires_grad_(True)
         given = list(_tensors((args, kwargs)))
         before = [tensor.detach().clone() for tensor in given]
-        with Measurement(given) as measurement:
+        measurement = Measurement(given) if count else nullcontext()
+        with measurement:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
@@ -61,7 +63,8 @@ class Performer:
                 found = _vjp(value, [*inputs, *weights], self._fresh(cotangents))
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
-        answer["counts"] = measurement.counts()
+        if count:
+            answer["counts"] = measurement.counts()
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
         if isinstance(value, nn.Module):
             self.modules.append(value)
@@ -163,4 +166,6 @@ def _tensors(value):
 
 
 def _same(old, new) -> bool:
-    return old.shape == new.shape and bool(torch.equal(old.nan_to_num(nan=0.5), new.detach().nan_to_num(nan=0.5)))
+    if old.shape != new.shape:
+        return False
+    return torch.equal(old, new) or torch.equal(old.nan_to_num(nan=0.5), new.detach().nan_to_num(nan=0.5))

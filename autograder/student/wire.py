@@ -11,9 +11,8 @@ import struct
 import time
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, TensorSpec, serialize
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 
 HEADER = struct.Struct(">II")
 LARGEST_FRAME = 64 * 2**20
@@ -53,7 +52,7 @@ def encode(value) -> bytes:
     """Pack `value` into one frame."""
     tensors: dict[str, torch.Tensor] = {}
     text = json.dumps(_lower(value, tensors, 0), allow_nan=False, separators=(",", ":")).encode()
-    blob = save_tensors(tensors) if tensors else b""
+    blob = serialize({name: _spec(tensor) for name, tensor in tensors.items()}) if tensors else b""
     if len(text) + len(blob) > LARGEST_FRAME:
         raise WireError(f"{len(text) + len(blob)} bytes do not fit in a message of {LARGEST_FRAME}")
     return HEADER.pack(len(text), len(blob)) + text + blob
@@ -89,7 +88,7 @@ def _lower(value, tensors, depth):
         if plain.numel() * plain.element_size() > LARGEST_FRAME:
             raise WireError(f"a tensor of shape {tuple(plain.shape)} is too large to hand in")
         name = str(len(tensors))
-        tensors[name] = plain.cpu().contiguous().clone()
+        tensors[name] = plain.cpu().contiguous()
         return {"tensor": name, "device": plain.device.type}
     if isinstance(value, torch.Size | tuple):
         return {"tuple": [_lower(item, tensors, depth + 1) for item in value]}
@@ -106,6 +105,16 @@ def _lower(value, tensors, depth):
     if isinstance(value, Handle):
         return {"handle": value.number}
     raise WireError(f"a {type(value).__name__} is neither a tensor nor a number")
+
+
+def _spec(tensor) -> TensorSpec:
+    """Where safetensors finds the bytes; the tensor must outlive it."""
+    return TensorSpec(
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=list(tensor.shape),
+        data_ptr=tensor.data_ptr(),
+        data_len=tensor.numel() * tensor.element_size(),
+    )
 
 
 def _lift(value, tensors, device):

@@ -53,9 +53,11 @@ def main(settings: dict) -> None:
 
 def _warm_up() -> None:
     """Touch what every answer touches, so that it is paid for once."""
-    x = torch.ones(2, 2, requires_grad=True)
-    performer = Performer({"f": lambda x: torch.softmax(x @ x, -1)})
-    performer.reply({"do": "call", "target": "f", "args": (x,), "wrt": [0], "cotangents": [torch.ones(2, 2)]})
+    x = torch.ones(2, 3, 3)
+    performer = Performer({"f": lambda x, mask: torch.softmax((x @ x.mT).masked_fill(~mask, 0.0), -1) @ x})
+    call = {"do": "call", "target": "f", "args": (x, x > 0), "wrt": [0], "cotangents": [x]}
+    for count in (False, True):
+        performer.reply(call | {"count": count})
 
 
 def _supervise(order, descriptors, wall, proc, shell) -> None:
