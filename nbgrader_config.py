@@ -5,7 +5,7 @@ import warnings
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 
-from autograder.nbgrader_engine import Examine
+from autograder.nbgrader_engine import Examine, Restore
 
 warnings.filterwarnings(
     "ignore", category=SAWarning
@@ -15,4 +15,5 @@ c = get_config()  # noqa: F821 - nbgrader provides it
 c.CourseDirectory.course_id = "attention-by-hand"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
+c.Autograde.sanitize_preprocessors = [Restore]
 c.Autograde.autograde_preprocessors = [Examine, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata]

@@ -26,7 +26,7 @@ def fill(notebook, exercise: Exercise, result: dict, cells: list[Cell], lang: st
             cell.outputs.append(new_output("stream", name="stdout", text=seen.output))
         if seen.broken:
             cell.outputs.append(new_output("stream", name="stdout", text=seen.broken.message[lang] + "\n"))
-    _restore(notebook, exercise)
+    restore(notebook, exercise)
     checks = {grade_id(cell): cell for cell in notebook.cells}
     for part in result["parts"]:
         cell = checks[f"check-{part['id']}"]
@@ -53,7 +53,7 @@ def _released(exercise: Exercise):
     return nbformat.read(path, as_version=4)
 
 
-def _restore(notebook, exercise: Exercise) -> None:
+def restore(notebook, exercise: Exercise) -> None:
     """Put back every locked cell as it was released; forged or repeated names lose their meaning."""
     original = {grade_id(cell): cell for cell in _released(exercise).cells if grade_id(cell)}
     seen = set()

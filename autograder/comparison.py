@@ -20,7 +20,7 @@ from .verdicts import require, wrong
 MULTIPLE = 16  # of the measured errors
 ULPS = 4  # of the result, at the size of the largest number met on the way
 ROUNDINGS = 2  # how often the inputs are rounded at random
-REMEMBERED = 2048  # expectations kept: a class is asked the same questions again and again
+REMEMBERED = 16384  # expectations kept: a class is asked the same questions again and again
 
 
 def matches(student: Student, formula, *args, **kwargs):

@@ -32,3 +32,18 @@ def grows_at_most(student: Student, name: str, inputs, *, lengths, power: float,
         f"{name}: {en} grows as n^{measured:.1f}; n^{power:.1f} is required",
         f"{name}：{zh}按 n^{measured:.1f} 增长，要求 n^{power:.1f}",
     )
+
+
+def fits_in(student: Student, name: str, *inputs, megabytes: int) -> None:
+    """One call on large inputs takes no more memory than this, counted inside and, where possible, from outside."""
+    counts = student.measure(name, *inputs)
+    used = max(counts.get("outside", 0), counts.get("largest", 0) * inputs[0].element_size()) / 2**20
+    require(
+        used <= megabytes,
+        f"{name}: takes {used:.0f} MB for inputs of {_megabytes(inputs):.1f} MB; {megabytes} are enough",
+        f"{name}：输入只有 {_megabytes(inputs):.1f} MB，却用了 {used:.0f} MB；{megabytes} MB 就够了",
+    )
+
+
+def _megabytes(inputs) -> float:
+    return sum(tensor.numel() * tensor.element_size() for tensor in inputs) / 2**20

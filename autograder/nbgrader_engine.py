@@ -1,4 +1,4 @@
-"""Our engine as a step of stock `nbgrader autograde`: it takes the place of running the notebook in a kernel."""
+"""Our engine as two steps of stock `nbgrader autograde`: tidying up, and in place of running the notebook in a kernel."""
 
 import os
 import secrets
@@ -9,11 +9,26 @@ import nbformat
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from . import trust
-from .autograded import fill
-from .catalogue import catalogue
+from .autograded import fill, restore
+from .catalogue import Exercise, catalogue
 from .classrun import _missing_layers
 from .grading import grade
 from .language import preferred
+
+
+def _exercise(resources) -> Exercise:
+    name = resources["nbgrader"]["assignment"]
+    if name not in catalogue():
+        raise LookupError(f"no exercise is called {name}; there are {', '.join(catalogue())}")
+    return catalogue()[name]
+
+
+class Restore(NbGraderPreprocessor):
+    """Put back locked and missing cells. nbgrader's own step stops the whole class at one repeated cell name."""
+
+    def preprocess(self, nb, resources):
+        restore(nb, _exercise(resources))
+        return nb, resources
 
 
 class Examine(NbGraderPreprocessor):
@@ -23,9 +38,7 @@ class Examine(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         names = resources["nbgrader"]
-        exercise = catalogue().get(names["assignment"])
-        if exercise is None:
-            raise LookupError(f"no exercise is called {names['assignment']}; there are {', '.join(catalogue())}")
+        exercise = _exercise(resources)
         lang = preferred()
         trust.demand_linux()
         if os.environ.get("AUTOGRADER_TRUST_SUBMISSIONS") != "1":

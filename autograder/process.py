@@ -178,10 +178,10 @@ class StudentProcess:
                 Verdict.POLICY, f"the answer cannot be read ({forged})", f"无法读取回答（{forged}）", fatal=True
             ) from None
 
-    def memory(self) -> dict[str, int]:
+    def memory(self, forget_peak: bool = False) -> dict[str, int]:
         """The kernel's own count of the process's memory, in kB: VmRSS now and VmHWM at its peak."""
         self.status.settimeout(END_SECONDS)
-        self.status.sendall(b"M")
+        self.status.sendall(b"R" if forget_peak else b"M")
         return json.loads(_line(self.status))
 
     def end(self) -> dict:

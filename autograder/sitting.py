@@ -55,6 +55,14 @@ class Sitting:
                     raise _about(subject, broken) from None
             raise
 
+    def memory(self, forget_peak: bool = False) -> dict[str, int]:
+        """What the kernel says of the process's memory; nothing when there is no process."""
+        self._load()
+        try:
+            return self.process.memory(forget_peak)
+        except (OSError, ValueError):
+            return {}
+
     def verdict_on(self, part: Part) -> Broken | None:
         """Why this part does not exist, if a cell that broke is the reason."""
         definition = re.compile(rf"^\s*(?:async\s+)?(?:def|class)\s+{part.name}\b|^{part.name}\s*=", re.MULTILINE)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from autograder.catalogue import catalogue, find
 from autograder.mistakes import mistakes_of
@@ -83,6 +86,7 @@ def courses(tmp_path_factory, root) -> tuple[Path, Path]:
 def test_stock_autograde_gives_the_same_marks_as_our_command(courses):
     ours, stock = map(exported, courses)
     assert ours.pop(("script", "06_masks")) == 20
+    del ours["script", "09_multi_head"]  # not handed in; nbgrader reads no scripts, so it does not know this student
     assert ours == stock
     assert ours["right", "06_masks"] == ours["right", "09_multi_head"] == 20
     assert ours["untouched", "06_masks"] == 0
@@ -93,7 +97,9 @@ def test_stock_autograde_gives_the_same_marks_as_our_command(courses):
 def test_the_exported_marks_are_those_of_our_report(courses):
     with open(courses[0] / "out" / "grades.csv", encoding="utf-8") as file:
         reported = {(row["student"], row["exercise"]): float(row["score"]) for row in csv.DictReader(file)}
-    assert exported(courses[0]) == reported
+    every = exported(courses[0])  # nbgrader also lists what was not handed in, with 0
+    assert {key: every[key] for key in reported} == reported
+    assert all(score == 0 for key, score in every.items() if key not in reported)
 
 
 def test_stock_feedback_is_made_from_both(courses):
@@ -113,6 +119,18 @@ def test_every_check_cell_holds_a_number_and_needs_no_hand(courses):
                     for notebook in submission.notebooks:
                         assert all(grade.auto_score is not None for grade in notebook.grades)
                         assert not any(grade.needs_manual_grade for grade in notebook.grades)
+
+
+def test_the_formgraders_interface_sees_every_submission_as_graded(courses):
+    for course in courses:
+        config = Config()
+        config.CourseDirectory.root = str(course)
+        config.CourseDirectory.db_url = f"sqlite:///{course}/gradebook.db"
+        seen = NbGraderAPI(CourseDirectory(config=config), config=config).get_submissions("06_masks")
+        graded = [submission for submission in seen if submission["student"] != "script"]
+        assert len(graded) >= 8
+        assert all(submission["autograded"] and not submission["needs_manual_grade"] for submission in graded)
+        assert {s["student"]: s["score"] for s in graded}["right"] == 20
 
 
 def test_a_mark_given_by_hand_survives_and_asks_for_another_look(courses):

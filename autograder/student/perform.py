@@ -123,16 +123,16 @@ def describe(raised: BaseException, namespace: dict) -> dict:
         text = ""
     if isinstance(raised, MemoryError) or any(sign in text.lower() for sign in OUT_OF_MEMORY):
         kind = "MemoryError"
-    lines, trace, own = [], raised.__traceback__, False
+    lines, trace, module = [], raised.__traceback__, ""
     while trace is not None:
-        own = trace.tb_frame.f_globals is namespace
-        if own:
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if trace.tb_frame.f_globals is namespace:
             code = trace.tb_frame.f_code
             source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
             lines.append([code.co_name, trace.tb_lineno, source[:LONGEST_TEXT]])
         trace = trace.tb_next
     kinds = [base.__name__ for base in type(raised).__mro__]
-    return {"kind": kind, "kinds": kinds, "text": text, "lines": lines[-TRACEBACK_LINES:], "own": own}
+    return {"kind": kind, "kinds": kinds, "text": text, "lines": lines[-TRACEBACK_LINES:], "raised_in": module}
 
 
 def _kind(value) -> str | None:

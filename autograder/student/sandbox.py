@@ -98,6 +98,7 @@ def enter(wall: Wall, limits: dict, proc: int, scratch: str | None, parent_death
     tempfile.tempdir = scratch  # it may have been looked up before
     _limit(limits, base)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, parent_death)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that its supervisor, without being root, may measure its memory
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     _try("landlock", missing, left_out, lambda: _landlock(wall, scratch))
     _try("capabilities", missing, left_out, kernel.drop_capabilities)

@@ -3,7 +3,7 @@
 import torch
 
 from autograder.comparison import gradients_match, matches
-from autograder.complexity import grows_at_most
+from autograder.complexity import fits_in, grows_at_most
 from autograder.promises import promise
 from autograder.reference import ch05_softmax as reference
 from autograder.verdicts import require
@@ -379,6 +379,7 @@ def test_saturated_and_empty_rows_go_back(student, draw):
 def test_no_jacobian_is_stored(student, draw):
     matches(student, reference.softmax_vjp, *backward_of(draw, 3, LENGTHS[0]))
     grows_at_most(student, "softmax_vjp", lambda n: backward_of(draw, 3, n), lengths=LENGTHS, power=1.0, what="largest")
+    fits_in(student, "softmax_vjp", *backward_of(draw, 3000), megabytes=24)  # the Jacobian would take 69
 
 
 @promise(
