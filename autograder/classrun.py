@@ -13,8 +13,9 @@ from pathlib import Path
 
 from . import autograded, gradebook, report, trust
 from .catalogue import catalogue
-from .grading import grade, zygote
+from .grading import grade
 from .submission import LARGEST_FILE, Submission, discover
+from .zygote import shared
 
 AHEAD = 4  # submissions waiting per worker: enough to keep it busy, few enough for constant memory
 
@@ -69,7 +70,8 @@ def _graded(submissions, journal, options) -> Iterator[tuple[str | None, dict]]:
             yield key, work(submission, journal.salt, options)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(options.jobs, len(waiting)), mp_context=context) as pool:
+    jobs = min(options.jobs, len(waiting))
+    with ProcessPoolExecutor(jobs, context, initializer=shared, initargs=(options.device,)) as pool:
         queue, running = iter(waiting), {}
         for key, submission in queue:
             running[pool.submit(work, submission, journal.salt, options)] = key
@@ -106,7 +108,7 @@ def _autograded_path(options: Options, submission: Submission) -> Path:
 def _missing_layers(device: str) -> dict[str, str]:
     """Start a process without student code and ask what holds."""
     limits = next(iter(catalogue().values())).limits
-    process = zygote(device).spawn(limits)
+    process = shared(device).spawn(limits)
     process.end()
     return process.missing_layers
 

@@ -108,9 +108,12 @@ def run_list(args, console) -> int:
 
 
 def run_grade(args, console) -> int:
+    from .zygote import ZygoteError, shared
+
+    if args.device == "cpu" and sys.platform.startswith("linux"):
+        shared()  # it gets ready while we do
     from .classrun import Options, run
     from .device import resolve
-    from .process import ZygoteError
     from .submission import InputError
     from .trust import UntrustedMachine
 

@@ -191,6 +191,10 @@ def _measured(formula, args, kwargs) -> Expectation:
 class _LargestNumber(TorchDispatchMode):
     """The largest finite number among inputs and intermediate results."""
 
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # nothing is compiled here, and keeping the compiler out would first import it
+
     def __init__(self, inputs):
         super().__init__()
         self.largest = max(map(_largest, inputs), default=0.0)

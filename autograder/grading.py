@@ -4,7 +4,6 @@
 another machine. Whatever goes wrong inside becomes a verdict for that submission alone.
 """
 
-import atexit
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ from pathlib import Path
 
 import nbformat
 
+from . import zygote
 from .catalogue import Exercise, Part, catalogue
 from .diagnosis import diagnose
 from .examiner import PartResult, examination
-from .process import Zygote
 from .proxy import Student
 from .sitting import Cell, Sitting
 from .submission import Submission, read
@@ -30,17 +29,6 @@ class Graded:
     cells: list[Cell] = field(default_factory=list)
     notebook: nbformat.NotebookNode | None = None
     missing_layers: dict[str, str] = field(default_factory=dict)
-
-
-_zygotes: dict[str, Zygote] = {}
-
-
-def zygote(device: str = "cpu") -> Zygote:
-    """This process's zygote, started when it is first needed."""
-    if device not in _zygotes:
-        _zygotes[device] = Zygote(device)
-        atexit.register(_zygotes[device].close)
-    return _zygotes[device]
 
 
 def grade(student: str, exercise: str, path: str | None, salt: str, device: str = "cpu") -> Graded:
@@ -81,7 +69,7 @@ def grade(student: str, exercise: str, path: str | None, salt: str, device: str 
 
 def _grade_known(submission: Submission, exercise: Exercise, salt: str, device: str) -> Graded:
     cells, notebook = read(submission, exercise)
-    with Sitting(zygote(device), exercise, cells) as sitting:
+    with Sitting(zygote.shared(device), exercise, cells) as sitting:
         student = Student(sitting)
         present = student.defined([part.name for part in exercise.parts]) if cells else {}
         parts = [_part(exercise, part, student, sitting, present, salt) for part in exercise.parts]

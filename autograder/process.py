@@ -3,155 +3,16 @@
 Whatever happens beyond the trust line (silence, a crash, a forged message) becomes a `Broken` here, never a pass.
 """
 
-import importlib.util
 import json
-import os
 import select
-import shutil
 import signal
 import socket
-import subprocess
-import sys
-import sysconfig
-import tempfile
 import time
-import weakref
-from dataclasses import asdict
-from pathlib import Path
 
 from .catalogue import Limits
 from .student import wire
 from .verdicts import Broken, Verdict
-
-STUDENT_SIDE = Path(__file__).parent / "student"
-PRELOAD = ("torch", "numpy", "safetensors", "IPython", "matplotlib", "matplotlib.pyplot")
-SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts")
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-START_SECONDS = 120
-END_SECONDS = 10
-
-
-class ZygoteError(RuntimeError):
-    """The zygote could not be started; the message holds what it printed."""
-
-
-class Zygote:
-    """A warm interpreter in a private root, from which students' processes are forked."""
-
-    def __init__(self, device: str = "cpu", without: tuple[str, ...] = ()):
-        self.device, self.without = device, tuple(without)
-        self._start()
-
-    def _start(self) -> None:
-        self.spare = tempfile.mkdtemp(prefix="autograder-")
-        os.chmod(self.spare, 0o755)
-        self.control, theirs = socket.socketpair()
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115 — the cleaner closes it
-        with theirs:
-            settings = self._settings(theirs.fileno())
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(STUDENT_SIDE / "boot.py"), json.dumps(settings)],
-                env=self._environment(),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self.log,
-                cwd="/",
-                start_new_session=True,
-            )
-        self._cleaner = weakref.finalize(self, _end_zygote, self.process, self.control, self.spare, self.log)
-        self.control.settimeout(START_SECONDS)
-        try:
-            ready = self.control.recv(1)
-        except TimeoutError:
-            ready = b""
-        if ready != b"R":
-            raise self._failure()
-
-    def _failure(self) -> ZygoteError:
-        size = os.fstat(self.log.fileno()).st_size
-        printed = os.pread(self.log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
-        self.close()
-        return ZygoteError(f"the process that runs student code did not start:\n{printed}")
-
-    def _settings(self, control: int) -> dict:
-        libraries = sorted({str(Path(importlib.util.find_spec(name).origin).parents[1]) for name in PRELOAD[:5]})
-        readable = [*libraries, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-        readable += [os.path.join(sys.base_prefix, "lib"), *SYSTEM, *DEVICES]
-        if self.device == "cuda":
-            readable += [str(path) for path in Path("/dev").glob("nvidia*")] + ["/proc", "/sys"]
-        package = Path(__file__).resolve().parent
-        hidden = [str(place) for place in (package, package.parent) if _is_below_any(place, readable)]
-        if str(package.parent) in map(os.path.realpath, libraries):  # installed among the libraries themselves
-            hidden = [str(package)]
-        return {
-            "control": control,
-            "libraries": libraries,
-            "readable": readable,
-            "hidden": hidden,
-            "spare": self.spare,
-            "preload": PRELOAD,
-            "without": self.without,
-        }
-
-    def _environment(self) -> dict[str, str]:
-        cache = Path.home() / ".cache" / "autograder" / "matplotlib"
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            cache = Path(self.spare)
-        kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES") if name in os.environ}
-        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        spare = dict.fromkeys(
-            ("TMPDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), self.spare
-        )  # goes when the zygote goes
-        return {"LANG": "C.UTF-8", "PATH": "", "MPLBACKEND": "agg", "MPLCONFIGDIR": str(cache), **spare, **one, **kept}
-
-    def spawn(self, limits: Limits, without: tuple[str, ...] = ()) -> "StudentProcess":
-        """Fork a student's process and wait until it is shut in. `without` leaves out layers, to test the others."""
-        try:
-            return self._spawn(limits, without)
-        except (OSError, EOFError, wire.WireError):  # the zygote was killed: start another, once
-            self.close()
-            self._start()
-        try:
-            return self._spawn(limits, without)
-        except (OSError, EOFError, wire.WireError):
-            raise self._failure() from None
-
-    def _spawn(self, limits, without):
-        connection, student_connection = socket.socketpair()
-        status, supervisor_status = socket.socketpair()
-        order = {"limits": asdict(limits), "device": self.device, "without": without}
-        if self.device == "cuda":
-            order["limits"]["memory_mb"] = None
-        try:
-            with student_connection, supervisor_status:
-                descriptors = [student_connection.fileno(), supervisor_status.fileno()]
-                socket.send_fds(self.control, [json.dumps(order).encode()], descriptors)
-            return StudentProcess(connection, status, limits)
-        except BaseException:
-            connection.close()
-            status.close()
-            raise
-
-    def close(self) -> None:
-        self._cleaner()
-
-
-def _end_zygote(process, control, spare, log) -> None:
-    control.close()
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    shutil.rmtree(spare, ignore_errors=True)
-    log.close()
-
-
-def _is_below_any(place: Path, folders: list[str]) -> bool:
-    return any(place.is_relative_to(os.path.realpath(folder)) for folder in folders)
+from .zygote import END_SECONDS, START_SECONDS
 
 
 class StudentProcess:

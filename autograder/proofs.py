@@ -21,9 +21,9 @@ from pathlib import Path
 
 from . import escapes
 from .catalogue import Limits, catalogue
-from .process import Zygote
 from .verdicts import Broken
 from .witness import called, heard, listening, named, status_of
+from .zygote import Zygote
 
 PACKAGE = Path(__file__).parent
 SALT = "AUTOGRADER_SALT"

@@ -9,9 +9,10 @@ import time
 from dataclasses import dataclass, field
 
 from .catalogue import Exercise, Part
-from .process import StudentProcess, Zygote, too_slow
+from .process import StudentProcess, too_slow
 from .proxy import Raised, checked
 from .verdicts import Broken, Verdict, gravest
+from .zygote import Zygote
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from autograder import doctor, trust
-from autograder.process import ZygoteError
 from autograder.proofs import ESCAPES, HOLDS, MISSING, UNPROVEN, Finding, Laboratory, prove
 from autograder.student import kernel, landlock, sandbox
+from autograder.zygote import ZygoteError
 
 LANGUAGES = ("en", "zh")
 OF_THE_MACHINE = ("mount", "landlock", "network", "pid", "ipc", "user", "capabilities", "seccomp")

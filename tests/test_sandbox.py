@@ -17,11 +17,11 @@ import ordinary_user
 import pytest
 
 from autograder import escapes
-from autograder.process import Zygote
 from autograder.proofs import LIMITS, Laboratory, Subject, answer_names
 from autograder.student import sandbox
 from autograder.verdicts import Broken, Verdict
 from autograder.witness import called, named, status_of
+from autograder.zygote import Zygote
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is made of Linux's means")
 
@@ -406,7 +406,7 @@ def test_a_container_that_refuses_namespaces_still_keeps_every_promise():
     program = """
         import errno
         from autograder import trust
-        from autograder.process import Zygote
+        from autograder.zygote import Zygote
         from autograder.proofs import LIMITS
         from autograder.student import kernel, seccomp
 
@@ -489,7 +489,7 @@ def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, temporary
 def test_everything_dies_with_the_grader():
     program = """
         import sys, time
-        from autograder.process import Zygote
+        from autograder.zygote import Zygote
         from autograder.proofs import LIMITS
         zygote = Zygote()
         process = zygote.spawn(LIMITS)

@@ -30,6 +30,10 @@ EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attentio
 class _Kernels(TorchDispatchMode):
     facts: ClassVar[dict] = {}  # by kernel: its name, how to count its FLOPs, whether it is a mere view
 
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # nothing is compiled here, and keeping the compiler out would first import it
+
     def __init__(self, given: set[int]):
         super().__init__()
         self.given = given
