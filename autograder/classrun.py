@@ -14,6 +14,7 @@ from pathlib import Path
 from . import autograded, gradebook, report, trust
 from .catalogue import catalogue
 from .grading import grade
+from .release import SOLUTIONS, course_root
 from .submission import LARGEST_FILE, Submission, discover
 from .zygote import shared
 
@@ -42,6 +43,8 @@ def run(options: Options, progress: Callable[[dict, int], None] = lambda result,
     options.out.mkdir(parents=True, exist_ok=True)
     journal = Journal(options.out / "journal.jsonl", options.fresh)
     known = {s.exercise for s in submissions} & set(catalogue())
+    for exercise in sorted(known):
+        _control(exercise, journal.salt, options)
     results = {}
     with gradebook.opened(options.db, known) as book:
         for key, result in _graded(submissions, journal, options):
@@ -54,6 +57,23 @@ def run(options: Options, progress: Callable[[dict, int], None] = lambda result,
     ordered = [results[s.student, s.exercise] for s in submissions]
     report.write_all(ordered, options.out, options.lang)
     return ordered
+
+
+class UnsoundGrader(Exception):
+    """The grader fails a solution that is known to be right; it must not judge anybody."""
+
+
+def _control(exercise: str, salt: str, options: Options) -> None:
+    """Grade the model solution first. A machine on which it fails would fail everybody."""
+    solution = course_root() / SOLUTIONS / exercise / f"{exercise}.ipynb"
+    result = grade("control", exercise, str(solution), salt, options.device).result
+    if result["verdict"] != "pass":
+        reasons = "\n".join(part["message"][options.lang] for part in result["parts"] if part["verdict"] != "pass")
+        text = {
+            "en": f"On this machine the model solution of {exercise} is not accepted, so nothing was graded:\n{reasons}",
+            "zh": f"在这台机器上，{exercise} 的标准解答未能通过，因此没有给任何提交评分：\n{reasons}",
+        }
+        raise UnsoundGrader(text[options.lang])
 
 
 def _graded(submissions, journal, options) -> Iterator[tuple[str | None, dict]]:

@@ -112,7 +112,7 @@ def run_grade(args, console) -> int:
 
     if args.device == "cpu" and sys.platform.startswith("linux"):
         shared()  # it gets ready while we do
-    from .classrun import Options, run
+    from .classrun import Options, UnsoundGrader, run
     from .device import resolve
     from .submission import InputError
     from .trust import UntrustedMachine
@@ -139,7 +139,7 @@ def run_grade(args, console) -> int:
             results = run(options, tell)
     except InputError as unusable:
         raise WrongUse(str(unusable)) from None
-    except (UntrustedMachine, ZygoteError) as refused:
+    except (UntrustedMachine, UnsoundGrader, ZygoteError) as refused:
         print(f"autograder: {refused}", file=sys.stderr)  # noqa: T201
         return UNFINISHED
     counts = {v: sum(r["verdict"] == v for r in results) for v in VERDICTS}

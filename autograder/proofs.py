@@ -205,7 +205,7 @@ def _limits(bench) -> set[str]:
 
 def _environment(bench) -> set[str]:
     home, variables = _ask_or_do(bench, escapes.read_environment)
-    return _which(salt=os.environ[SALT] in variables, home=home == str(Path.home()) != "/tmp")
+    return _which(salt=os.environ[SALT] in variables, home=home == str(Path.home()))
 
 
 def _answers(bench) -> set[str]:

@@ -505,3 +505,30 @@ def test_everything_dies_with_the_grader():
         grader.kill()
     assert until(lambda: not any(map(alive, family)))
     shutil.rmtree(spare)  # nobody was left to do it
+
+
+class WithALateLibrary(Zygote):
+    """A zygote with one more folder of libraries."""
+
+    folder = ""
+
+    def _settings(self, control):
+        settings = super()._settings(control)
+        return settings | {name: [*settings[name], self.folder] for name in ("libraries", "readable")}
+
+
+def test_a_library_below_the_temporary_folder_stays_visible():
+    """Python may live anywhere, also below /tmp, and what is imported late must still be found."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        Path(folder, "late_library.py").write_text("found = True\n")
+        WithALateLibrary.folder = folder
+        zygote = WithALateLibrary()
+        try:
+            process = zygote.spawn(LIMITS)
+            asked = {"do": "cell", "source": "import late_library\nlate_library.found"}
+            done = process.ask(asked, time.monotonic() + 30)["value"]
+            process.end()
+        finally:
+            zygote.close()
+    assert done == {"output": "True\n", "error": None}

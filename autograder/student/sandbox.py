@@ -19,7 +19,7 @@ from . import kernel, landlock, seccomp
 
 NOBODY = 65534
 INSIDE_ID = 1000
-SCRATCH = "/tmp"
+SCRATCH = "/.scratch"  # no folder of a machine: Python itself may live below any other, also below /tmp
 MEGABYTE = 2**20
 LEFT_OUT = "left out on purpose"
 
@@ -193,6 +193,8 @@ def _private_root(view: View) -> None:
             kernel.mount("tmpfs", root + place, "tmpfs", kernel.MS_RDONLY, "size=1m,mode=755")
     for folder in (SCRATCH, "/old"):
         os.makedirs(root + folder, exist_ok=True)
+    if not os.path.lexists(root + "/tmp"):
+        os.symlink(SCRATCH, root + "/tmp")
     kernel.pivot_root(root, root + "/old")
     os.chdir("/")
     kernel.unmount("/old")
