@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .student.perform import Performer
+from .student.perform import Performer, tensors_in
 from .student.wire import Handle, decode_frame
 from .verdicts import Broken, Verdict
 
@@ -34,6 +34,7 @@ class Local:
     """The transport without a wire: the namespace is in this process."""
 
     def __init__(self, namespace: dict, device: str = "cpu"):
+        self.device = device
         self.performer = Performer(namespace, device)
 
     def ask(self, request: dict) -> dict:
@@ -120,7 +121,19 @@ class Student:
             )
         if isinstance(answer.get("value"), Handle):
             answer["value"] = Module(self, answer["value"], subject)
+        elif any(True for _ in tensors_in(request.get("args", ()))):
+            self._demand_same_device(answer.get("value"), subject)
         return answer
+
+    def _demand_same_device(self, value, subject: str) -> None:
+        for tensor in tensors_in(value):
+            device = getattr(tensor, "came_from", "cpu")
+            if device != self._transport.device:
+                raise Broken(
+                    Verdict.WRONG,
+                    f"{subject}: the result is on {device}, the inputs are on {self._transport.device}",
+                    f"{subject}：结果在 {device} 上，输入在 {self._transport.device} 上",
+                )
 
 
 class Module:

@@ -32,6 +32,7 @@ class Sitting:
 
     def __init__(self, zygote: Zygote, exercise: Exercise, cells: list[Cell]):
         self.zygote, self.exercise, self.cells = zygote, exercise, cells
+        self.device = zygote.device
         self.process: StudentProcess | None = None
         self.missing_layers: dict[str, str] = {}
         self.ends_at = time.monotonic() + exercise.limits.wall_seconds

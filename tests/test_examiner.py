@@ -10,7 +10,7 @@ from autograder.diagnosis import diagnose
 from autograder.examiner import examination
 from autograder.proxy import Local, Student
 from autograder.reference import ch05_softmax, ch06_masks
-from autograder.verdicts import Verdict
+from autograder.verdicts import Broken, Verdict
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
 
@@ -150,3 +150,15 @@ def test_right_at_first_and_wrong_later_is_found():
         return ch06_masks.causal_mask(q_len, k_len) ^ (len(calls) > 1)
 
     assert examined(MASKS, "causal_mask", forgetful).verdict is Verdict.WRONG
+
+
+def test_a_result_on_another_device_is_wrong():
+    student = Student(Local({}))
+    student._transport.ask = lambda request: {"value": placed(torch.zeros(2), "cuda")}
+    with pytest.raises(Broken, match="the result is on cuda, the inputs are on cpu"):
+        student.f(torch.zeros(2))
+
+
+def placed(tensor, device):
+    tensor.came_from = device
+    return tensor

@@ -52,7 +52,7 @@ class Performer:
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
         for tensor in inputs:
             tensor.requires_grad_(True)
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors_in((args, kwargs)))
         before = [tensor.detach().clone() for tensor in given]
         measurement = Measurement(given) if count else nullcontext()
         with measurement:
@@ -155,14 +155,15 @@ def _vjp(value, inputs, cotangents) -> list:
     return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
 
 
-def _tensors(value):
+def tensors_in(value):
+    """All tensors in nested lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors_in(item)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from tensors_in(list(value.values()))
 
 
 def _same(old, new) -> bool:
