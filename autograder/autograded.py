@@ -7,7 +7,7 @@ import copy
 from pathlib import Path
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_output
 
 from . import card
 from .catalogue import Exercise
@@ -79,4 +79,4 @@ def _stand_in(exercise: Exercise, script: str | None):
         for cell in answers:
             cell.source = "# see the first answer cell · 见第一个答案单元"
         answers[0].source = script
-    return notebook or new_notebook(cells=[new_code_cell()])
+    return notebook

@@ -39,7 +39,7 @@ def run(options: Options, progress: Callable[[dict, int], None] = lambda result,
     trust.demand_linux()
     submissions = discover(options.folder)
     if not options.trust_submissions:
-        trust.demand(_missing_layers(options.device), options.lang)
+        trust.demand(missing_layers(options.device), options.lang)
     options.out.mkdir(parents=True, exist_ok=True)
     journal = Journal(options.out / "journal.jsonl", options.fresh)
     known = {s.exercise for s in submissions} & set(catalogue())
@@ -125,7 +125,7 @@ def _autograded_path(options: Options, submission: Submission) -> Path:
     return options.autograded / submission.student / submission.exercise / f"{submission.exercise}.ipynb"
 
 
-def _missing_layers(device: str) -> dict[str, str]:
+def missing_layers(device: str) -> dict[str, str]:
     """Start a process without student code and ask what holds."""
     limits = next(iter(catalogue().values())).limits
     process = shared(device).spawn(limits)

@@ -11,7 +11,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from . import trust
 from .autograded import fill, restore
 from .catalogue import Exercise, catalogue
-from .classrun import _missing_layers
+from .classrun import missing_layers
 from .grading import grade
 from .language import preferred
 
@@ -42,7 +42,7 @@ class Examine(NbGraderPreprocessor):
         lang = preferred()
         trust.demand_linux()
         if os.environ.get("AUTOGRADER_TRUST_SUBMISSIONS") != "1":
-            trust.demand(_missing_layers("cpu"), lang)
+            trust.demand(missing_layers("cpu"), lang)
         with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
             path = Path(folder) / f"{exercise.name}.ipynb"
             nbformat.write(nb, path)

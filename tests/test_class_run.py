@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from autograder import classrun
 from autograder.catalogue import catalogue
 from autograder.classrun import Options, run
+from autograder.grading import Graded
 from autograder.mistakes import mistakes_of
 from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
 
@@ -125,6 +127,17 @@ def test_every_report_is_written_and_agrees(graded):
         one = json.loads((out / "gradescope" / student / exercise / "results.json").read_text(encoding="utf-8"))
         assert one["score"] == results[student, exercise]["score"]
     assert (out / "junit.xml").stat().st_size > 0
+
+
+def test_a_machine_that_fails_the_model_solution_judges_nobody(graded, tmp_path, monkeypatch):
+    def failing(*about):
+        return Graded(graded["results"]["untouched", "06_masks"])
+
+    monkeypatch.setattr(classrun, "grade", failing)
+    hand_in(tmp_path / "in", "somebody", EXERCISES[0], untouched(EXERCISES[0]))
+    with pytest.raises(classrun.UnsoundGrader, match="nothing was graded"):
+        run(Options(tmp_path / "in", tmp_path / "out", db=f"sqlite:///{tmp_path}/gradebook.db"))
+    assert not (tmp_path / "out" / "results.json").exists()
 
 
 def test_a_second_run_grades_nothing_again(graded):
