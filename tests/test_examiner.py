@@ -162,3 +162,11 @@ def test_a_result_on_another_device_is_wrong():
 def placed(tensor, device):
     tensor.came_from = device
     return tensor
+
+
+def test_facts_can_stand_for_random_answers():
+    student = Student(Local({"f": lambda: torch.rand(2)}))
+    student.f()
+    student.f()
+    student.recount(["two calls"])
+    assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
