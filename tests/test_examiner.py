@@ -162,3 +162,7 @@ def test_a_result_on_another_device_is_wrong():
 def placed(tensor, device):
     tensor.came_from = device
     return tensor
+
+
+def test_a_suite_can_ask_where_the_answer_runs():
+    assert Student(Local({}, device="cpu")).device == "cpu"
