@@ -170,3 +170,7 @@ def test_facts_can_stand_for_random_answers():
     student.f()
     student.recount(["two calls"])
     assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
+
+
+def test_a_suite_can_ask_where_the_answer_runs():
+    assert Student(Local({}, device="cpu")).device == "cpu"
