@@ -46,7 +46,9 @@ def build_language(lang: str, site: Path, work: Path) -> bool:
     _write(toc, yaml.safe_dump(derived_toc(lang), allow_unicode=True))
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(ROOT / "book" / lang), "--config", str(config),
                "--toc", str(toc), "--path-output", str(work / lang), "-n", "-W", "--keep-going"]  # fmt: skip
-    environment = dict(os.environ, PYTHONWARNINGS="ignore::DeprecationWarning", OMP_NUM_THREADS="1")
+    environment = dict(
+        os.environ, PYTHONWARNINGS="ignore::DeprecationWarning", OMP_NUM_THREADS="1", IPYTHONDIR=str(_drawing_profile(work))
+    )
     done = subprocess.run(command, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"book/{lang}: the build stopped; every message above is a fault in a page or a setting")
@@ -99,6 +101,14 @@ def _search_dictionary(work: Path) -> Path:
     path = work / "words.txt"
     _write(path, "".join(f"{term['zh']} 100000\n" for term in terms))
     return path
+
+
+def _drawing_profile(work: Path) -> Path:
+    """Pictures as SVG: sharp on every screen, and smaller than pixels."""
+    profile = work / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    _write(profile / "ipython_kernel_config.py", 'get_config().InlineBackend.figure_formats = {"svg"}\n')
+    return work / "ipython"
 
 
 def _digest(lang: str) -> str:

@@ -1,13 +1,15 @@
-"""What is done to the built pages: the icons' font, the root page that offers both languages, the site map."""
+"""What is done to the built pages: icons, social card, the root page that offers both languages, the site map."""
 
 import re
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+import numpy as np
 import pydata_sphinx_theme
 import yaml
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "book" / "shared"
@@ -20,6 +22,7 @@ LOCALES = {"en": "en", "zh": "zh-CN"}
 def finish(site: Path) -> None:
     for lang in LOCALES:
         draw_icons(site / lang)
+        draw_card(site / lang / "_static" / "card.png")
     base = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
     root = (SHARED / "root.html").read_text(encoding="utf-8").replace("{{ site }}", base)
     (site / "index.html").write_text(root, encoding="utf-8")
@@ -48,6 +51,19 @@ def draw_icons(book: Path) -> None:
     rules = [f'.fa-{name}::before {{ content: "\\{code}"; }}' for name, code in sorted(codes.items())]
     head = (SHARED / "icons.css").read_text(encoding="utf-8")
     (book / "_static" / "icons.css").write_text(head + "\n".join(rules) + "\n", encoding="utf-8")
+
+
+def draw_card(path: Path) -> None:
+    """The picture that is shown when somebody shares a page: a causal attention pattern and the course's name."""
+    figure = Figure(figsize=(12, 6.3), facecolor="#0b3d6e")
+    table = figure.add_axes([0.06, 0.14, 0.378, 0.72])
+    i, j = np.indices((8, 8))
+    weights = np.where(j <= i, np.exp(-0.5 * np.abs(i - j)) + 0.6 * (j == 0), np.nan)
+    table.imshow(weights / np.nansum(weights, 1, keepdims=True), cmap="viridis")
+    table.set_axis_off()
+    figure.text(0.5, 0.56, "Attention", color="white", size=64, weight="bold")
+    figure.text(0.5, 0.37, "by Hand", color="#ffd166", size=64, weight="bold")
+    figure.savefig(path, dpi=100, facecolor=figure.get_facecolor())
 
 
 def sitemap(site: Path, base: str) -> str:

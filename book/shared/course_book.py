@@ -20,8 +20,10 @@ from sphinx.util.docutils import SphinxDirective
 SHARED = Path(__file__).parent
 ROOT = SHARED.parents[1]
 LANGUAGES = yaml.safe_load((SHARED / "languages.yml").read_text(encoding="utf-8"))
-NOT_WANTED = re.compile(r"thebe|fontawesome|translations\.js|design-tabs|togglebutton", re.IGNORECASE)
+NOT_WANTED = re.compile(r"thebe|fontawesome|translations\.js|sphinx-design|design-tabs|toggle", re.IGNORECASE)
 HANZI = re.compile(r"[一-鿿]")
+WIDE_MARK = "[，。、；：？！「」『』（）《》…—]"
+WIDE = "[一-鿿，。、；：？！「」『』（）《》…—]"
 
 
 def glossary_terms() -> list[dict]:
@@ -110,6 +112,20 @@ class LabelsFirst(SphinxTransform):
                 section["ids"] = [labels[0], *(i for i in section["ids"] if i in labels[1:])]
 
 
+class JoinChineseLines(SphinxTransform):
+    """Chinese needs no space where a line of the source ends."""
+
+    default_priority = 310
+    between = re.compile(rf"(?<={WIDE})\n(?={WIDE})|(?<={WIDE_MARK})\n|\n(?={WIDE_MARK})")
+
+    def apply(self, **kwargs) -> None:
+        if self.config.course_language != "zh":
+            return
+        for text in list(self.document.findall(nodes.Text)):
+            if "\n" in text and not isinstance(text.parent, nodes.literal_block | nodes.math | nodes.math_block | nodes.raw):
+                text.parent.replace(text, nodes.Text(self.between.sub("", text)))
+
+
 class Chinese(SearchChinese):
     """Chinese search that also finds words of one character, such as 键."""
 
@@ -120,6 +136,8 @@ class Chinese(SearchChinese):
 def page_context(app, pagename, templatename, context, doctree) -> None:
     lang = app.config.course_language
     words = LANGUAGES[lang]["words"]
+    if pagename == "search":
+        app.add_js_file("search.js")
     up = "../" * pagename.count("/")
     site = app.config.course_site
     address = "" if pagename == "index" else f"{pagename}.html"
@@ -136,6 +154,9 @@ def drop_assets(app, pagename, templatename, context, doctree) -> None:
     """Leave out what extensions add to every page and no page here uses."""
     for kind in ("script_files", "css_files"):
         context[kind] = [asset for asset in context[kind] if not _unwanted(asset)]
+    if "body" in context:  # pictures are loaded when they come near; a summary is named by what it says
+        body = context["body"].replace('<img ', '<img loading="lazy" ').replace(' aria-label="Toggle hidden content"', "")
+        context["body"] = body.replace("<script>kernelName = 'python3'</script>", "")
 
 
 def _unwanted(asset) -> bool:
@@ -167,6 +188,7 @@ def setup(app) -> dict:
     app.add_directive("exercise", ExerciseCard)
     app.add_directive("course-glossary", CourseGlossary)
     app.add_transform(LabelsFirst)
+    app.add_transform(JoinChineseLines)
     app.connect("html-page-context", page_context, priority=1)  # the theme looks at our templates while it runs
     app.connect("html-page-context", drop_assets, priority=900)
     search_languages["zh"] = Chinese
