@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from rich.console import Console
 
-from . import garbage
+from . import garbage, pages
 from .catalogue import Exercise, catalogue
 from .diagnosis import diagnose
 from .examiner import examination
@@ -39,7 +39,7 @@ def audit(exercises: list[Exercise], console: Console) -> bool:
     """Check everything, print every fault with the file it is in, and say how much was proved."""
     root = course_root()
     proved = {"exercises": 0, "parts": 0, "promises": 0, "mistakes": 0}
-    faults = _told(_files(root), console)
+    faults = _told(_files(root), console) + _told(pages.faults(root), console)
     for exercise in exercises:
         console.print(f"{exercise.name} …", markup=False)
         found = _told(_exercise(exercise, root), console)
