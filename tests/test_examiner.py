@@ -164,6 +164,18 @@ def placed(tensor, device):
     return tensor
 
 
+def test_facts_can_stand_for_random_answers():
+    student = Student(Local({"f": lambda: torch.rand(2)}))
+    student.f()
+    student.f()
+    student.recount(["two calls"])
+    assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
+
+
+def test_a_suite_can_ask_where_the_answer_runs():
+    assert Student(Local({}, device="cpu")).device == "cpu"
+
+
 def test_a_module_without_parameters_can_be_differentiated():
     student = Student(Local({"Softmax": torch.nn.Softmax}))
     x, cotangent = torch.arange(3.0), torch.tensor([1.0, 0.0, 0.0])

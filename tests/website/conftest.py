@@ -1,6 +1,6 @@
 """The built site, served as a real server would, and a real browser."""
 
-import os
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -8,11 +8,17 @@ import threading
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -46,28 +52,34 @@ def browser() -> Browser:
         browser.close()
 
 
-@pytest.fixture
-def visit(browser, address):
+@pytest.fixture(scope="session")
+def open_page(browser, address):
     """Open a page of the site in a fresh browser; what went wrong on the way is in `page.faults`."""
-    contexts = []
 
-    def open_page(path: str, width: int = 1280, dark: bool = False, **settings) -> Page:
-        scheme = "dark" if dark else "light"
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **settings)
-        contexts.append(context)
+    @contextlib.contextmanager
+    def opened(path: str, width: int = 1280, **settings):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
         page = context.new_page()
         page.faults = []
         page.on("request", lambda request: outside(page, request.url, address))
         page.on("console", lambda message: message.type == "error" and page.faults.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: page.faults.append(f"error: {error}"))
-        page.on("response", lambda answer: answer.status >= 400 and page.faults.append(f"{answer.status}: {answer.url}"))
+        page.on(
+            "response", lambda answer: answer.status >= 400 and page.faults.append(f"{answer.status}: {answer.url}")
+        )
         page.goto(f"{address}/{path}")
         settled(page)
-        return page
-
-    yield open_page
-    for context in contexts:
+        yield page
         context.close()
+
+    return opened
+
+
+@pytest.fixture
+def visit(open_page):
+    """The same for one test, which may open several."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *path, **settings: stack.enter_context(open_page(*path, **settings))
 
 
 def outside(page, url: str, address: str) -> None:
@@ -79,7 +91,3 @@ def settled(page) -> None:
     """Until everything is loaded and every formula is set."""
     page.wait_for_load_state("load")
     page.evaluate("window.MathJax?.startup?.promise")
-
-
-def pytest_configure():
-    os.environ.setdefault("PW_TEST_SCREENSHOT_NO_FONTS_READY", "1")

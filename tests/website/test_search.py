@@ -27,7 +27,9 @@ def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
         found = page.evaluate(
             "[...document.querySelectorAll('#search-results ul.search > li > a')].map(a => a.getAttribute('href'))"
         )
-        first_two = list(dict.fromkeys(link.split("#")[0].split("?")[0].split("/")[-1].removesuffix(".html") for link in found))[:2]
+        first_two = list(
+            dict.fromkeys(link.split("#")[0].split("?")[0].split("/")[-1].removesuffix(".html") for link in found)
+        )[:2]
         if row[2] & set(first_two):
             answered += 1
         else:
