@@ -57,6 +57,11 @@ class Student:
         """Forget the exchanges of the last test and apply the rules of `part`."""
         self._part, self._forbidden, self.exchanges = part.name, part.forbidden, []
 
+    @property
+    def device(self) -> str:
+        """Where the student's tensors and generators live."""
+        return self._transport.device
+
     def __getattr__(self, name: str):
         if name.startswith("_"):
             raise AttributeError(name)
@@ -93,6 +98,10 @@ class Student:
         except Raised as raised:
             return "ValueError" in raised.kinds
         return False
+
+    def recount(self, facts: list) -> None:
+        """Let `facts` stand for everything asked in this test so far: random answers differ, what they show does not."""
+        self.exchanges[:] = [Exchange(self._part, {"value": facts})]
 
     def ask(self, do: str, target=None, **request) -> dict:
         if target is not None:
