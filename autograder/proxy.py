@@ -94,6 +94,10 @@ class Student:
             return "ValueError" in raised.kinds
         return False
 
+    def recount(self, facts: list) -> None:
+        """Let `facts` stand for everything asked in this test so far: random answers differ, what they show does not."""
+        self.exchanges[:] = [Exchange(self._part, {"value": facts})]
+
     def ask(self, do: str, target=None, **request) -> dict:
         if target is not None:
             request["target"] = target

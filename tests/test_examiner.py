@@ -162,3 +162,10 @@ def test_a_result_on_another_device_is_wrong():
 def placed(tensor, device):
     tensor.came_from = device
     return tensor
+
+
+def test_a_dict_that_loses_a_tensor_was_changed():
+    student = Student(Local({"take": lambda state: state.pop("a"), "look": lambda state: state["a"]}))
+    state = {"a": torch.arange(3.0), "b": torch.ones(2)}
+    assert student.spoils("take", state)
+    assert not student.spoils("look", state)
