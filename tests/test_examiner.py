@@ -164,8 +164,29 @@ def placed(tensor, device):
     return tensor
 
 
+<<<<<<< HEAD
 def test_a_dict_that_loses_a_tensor_was_changed():
     student = Student(Local({"take": lambda state: state.pop("a"), "look": lambda state: state["a"]}))
     state = {"a": torch.arange(3.0), "b": torch.ones(2)}
     assert student.spoils("take", state)
     assert not student.spoils("look", state)
+=======
+def test_facts_can_stand_for_random_answers():
+    student = Student(Local({"f": lambda: torch.rand(2)}))
+    student.f()
+    student.f()
+    student.recount(["two calls"])
+    assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
+
+
+def test_a_suite_can_ask_where_the_answer_runs():
+    assert Student(Local({}, device="cpu")).device == "cpu"
+
+
+def test_a_module_without_parameters_can_be_differentiated():
+    student = Student(Local({"Softmax": torch.nn.Softmax}))
+    x, cotangent = torch.arange(3.0), torch.tensor([1.0, 0.0, 0.0])
+    found = student.Softmax(-1).vjp(x, wrt=(0,), cotangents=(cotangent,))
+    torch.testing.assert_close(found.gradients[0], ch05_softmax.softmax_vjp(found.value, cotangent))
+    assert found.parameter_gradients == {}
+>>>>>>> main

@@ -29,6 +29,11 @@ class _Steps:
         return self.layer_norm(q + self.dropout(self.layers()[-1](merged)))
 
 
+class _Restless(nn.Dropout):
+    def forward(self, x):
+        return F.dropout(x, self.p)
+
+
 class _Post(_Steps, right.MultiHeadAttention):
     def layers(self):
         return self.W_Q, self.W_K, self.W_V, self.W_O
@@ -208,7 +213,7 @@ class ReturnsDroppedWeights(_Post):
 class DropsInEvaluation(_Post):
     def __init__(self, d_model=512, n_heads=8, dropout=0.1):
         super().__init__(d_model, n_heads, dropout)
-        self.dropout = lambda x: F.dropout(x, dropout)
+        self.dropout = _Restless(dropout)
 
 
 @mistake(

@@ -122,7 +122,9 @@ class JoinChineseLines(SphinxTransform):
         if self.config.course_language != "zh":
             return
         for text in list(self.document.findall(nodes.Text)):
-            if "\n" in text and not isinstance(text.parent, nodes.literal_block | nodes.math | nodes.math_block | nodes.raw):
+            if "\n" in text and not isinstance(
+                text.parent, nodes.literal_block | nodes.math | nodes.math_block | nodes.raw
+            ):
                 text.parent.replace(text, nodes.Text(self.between.sub("", text)))
 
 
@@ -155,7 +157,9 @@ def drop_assets(app, pagename, templatename, context, doctree) -> None:
     for kind in ("script_files", "css_files"):
         context[kind] = [asset for asset in context[kind] if not _unwanted(asset)]
     if "body" in context:  # pictures are loaded when they come near; a summary is named by what it says
-        body = context["body"].replace('<img ', '<img loading="lazy" ').replace(' aria-label="Toggle hidden content"', "")
+        body = (
+            context["body"].replace("<img ", '<img loading="lazy" ').replace(' aria-label="Toggle hidden content"', "")
+        )
         context["body"] = body.replace("<script>kernelName = 'python3'</script>", "")
 
 
