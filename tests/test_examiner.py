@@ -164,13 +164,13 @@ def placed(tensor, device):
     return tensor
 
 
-<<<<<<< HEAD
 def test_a_dict_that_loses_a_tensor_was_changed():
     student = Student(Local({"take": lambda state: state.pop("a"), "look": lambda state: state["a"]}))
     state = {"a": torch.arange(3.0), "b": torch.ones(2)}
     assert student.spoils("take", state)
     assert not student.spoils("look", state)
-=======
+
+
 def test_facts_can_stand_for_random_answers():
     student = Student(Local({"f": lambda: torch.rand(2)}))
     student.f()
@@ -189,4 +189,3 @@ def test_a_module_without_parameters_can_be_differentiated():
     found = student.Softmax(-1).vjp(x, wrt=(0,), cotangents=(cotangent,))
     torch.testing.assert_close(found.gradients[0], ch05_softmax.softmax_vjp(found.value, cotangent))
     assert found.parameter_gradients == {}
->>>>>>> main

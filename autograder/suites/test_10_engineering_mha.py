@@ -16,7 +16,7 @@ from autograder.comparison import agree, agree_gradients, gradients_match, left_
 from autograder.promises import promise
 from autograder.proxy import Module, Raised
 from autograder.reference import ch10_engineering_mha as reference
-from autograder.verdicts import require
+from autograder.verdicts import require, wrong
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 SIGMAS = 8  # a right answer strays further once in 10¹⁵ times
@@ -117,6 +117,19 @@ class Loaded:
         """On these inputs it gives what the reference gives."""
         self.agrees(self.module(*inputs, **masks), inputs, **masks)
 
+    def settles(self, inputs):
+        """In evaluation two calls agree. If they do not, that is all there is to diagnose."""
+        first, second = (tensors_in(self.module(*inputs)) for _ in range(2))
+        if not all(
+            x.shape == y.shape and torch.allclose(x, y, equal_nan=True) for x, y in zip(first, second, strict=False)
+        ):
+            self.student.recount(["never twice the same"])
+            name = self.formula.__name__
+            raise wrong(
+                f"{name}: in evaluation two calls give different results; does dropout stop?",
+                f"{name}：评估时两次调用的结果不同；dropout 停了吗？",
+            )
+
     def agrees(self, value, inputs, **masks):
         agree(value, self.formula, **self.given(inputs, masks))
 
@@ -143,6 +156,11 @@ class Loaded:
             f"{name}：输入被改动了",
         )
         self.keeps(inputs, **masks)
+
+
+def tensors_in(value) -> list[torch.Tensor]:
+    values = value if isinstance(value, tuple | list) else [value]
+    return [x.double() for x in values if isinstance(x, torch.Tensor)]
 
 
 def sequences(draw, widths, lq=5, lk=7, batch=2, dtype=torch.float64):
@@ -347,6 +365,7 @@ EXPECTED = {name: expectation(name) for name in Probe.SIZES}
 )
 def test_the_post_norm_sublayer(student, draw):
     mha = post(student, draw)
+    mha.settles(inputs_for(draw, "MultiHeadAttention"))
     mha.keeps(inputs_for(draw, "MultiHeadAttention", lk=5))
     mha.keeps(inputs_for(draw, "MultiHeadAttention"))
 
@@ -504,6 +523,7 @@ def test_the_post_norm_sublayer_leaves_its_inputs_alone(student, draw):
 )
 def test_separate_widths_for_keys_and_values(student, draw):
     mha = jadore(student, draw)
+    mha.settles(inputs_for(draw, "JadoreMHA"))
     mha.keeps(inputs_for(draw, "JadoreMHA", lk=5))
     mha.keeps(inputs_for(draw, "JadoreMHA"))
 
@@ -626,6 +646,7 @@ def test_the_jadore_sublayer_leaves_its_inputs_alone(student, draw):
 )
 def test_one_matrix_holds_three_projections(student, draw):
     mha = packed(student, draw)
+    mha.settles(inputs_for(draw, "PackedMHA"))
     mha.keeps(inputs_for(draw, "PackedMHA", lk=5))
     mha.keeps(inputs_for(draw, "PackedMHA"))
 
