@@ -59,10 +59,10 @@ class Performer:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
-                names, weights = zip(*function.named_parameters(), strict=True) if parameters else ((), ())
-                found = _vjp(value, [*inputs, *weights], self._fresh(cotangents))
+                named = dict(function.named_parameters()) if parameters else {}
+                found = _vjp(value, [*inputs, *named.values()], self._fresh(cotangents))
                 answer["gradients"] = found[: len(inputs)]
-                answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
+                answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
         if count:
             answer["counts"] = measurement.counts()
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
