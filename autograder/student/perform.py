@@ -45,8 +45,13 @@ class Performer:
         """Which of these names exist, and what they are."""
         return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
 
-    def do_call(self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False) -> dict:
-        """Call a function or a module; with `cotangents` differentiate it too, with `count` count what it does."""
+    def do_call(
+        self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False, trace=False
+    ) -> dict:
+        """Call a function or a module; with `cotangents` differentiate it too.
+
+        With `count` count what it does, with `trace` also the memory of Python objects.
+        """
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
@@ -54,13 +59,14 @@ class Performer:
             tensor.requires_grad_(True)
         given = list(tensors_in((args, kwargs)))
         before = [tensor.detach().clone() for tensor in given]
-        measurement = Measurement(given) if count else nullcontext()
+        cotangents = self._fresh(cotangents)
+        measurement = Measurement(given, trace) if count else nullcontext()
         with measurement:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
                 names, weights = zip(*function.named_parameters(), strict=True) if parameters else ((), ())
-                found = _vjp(value, [*inputs, *weights], self._fresh(cotangents))
+                found = _vjp(value, [*inputs, *weights], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
         if count:
