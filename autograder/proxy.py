@@ -98,6 +98,14 @@ class Student:
             return "ValueError" in raised.kinds
         return False
 
+    def recount(self, facts: list) -> None:
+        """Let `facts` stand for everything asked in this test so far: random answers differ, what they show does not."""
+        self.exchanges[:] = [Exchange(self._part, {"value": facts})]
+
+    def stirs(self, name, *args, **kwargs) -> bool:
+        """Whether a call draws from, or seeds, the generator that all of PyTorch shares."""
+        return bool(self.ask("call", name, args=args, kwargs=kwargs).get("stirred"))
+
     def ask(self, do: str, target=None, **request) -> dict:
         if target is not None:
             request["target"] = target

@@ -60,6 +60,7 @@ class Performer:
         given = list(tensors_in((args, kwargs)))
         before = [tensor.detach().clone() for tensor in given]
         cotangents = self._fresh(cotangents)
+        chance = torch.get_rng_state()
         measurement = Measurement(given, trace) if count else nullcontext()
         with measurement:
             value = function(*args, **kwargs)
@@ -71,6 +72,7 @@ class Performer:
                 answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
         if count:
             answer["counts"] = measurement.counts()
+        answer["stirred"] = not torch.equal(chance, torch.get_rng_state())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
         if isinstance(value, nn.Module):
             self.modules.append(value)
