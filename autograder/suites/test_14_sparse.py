@@ -404,7 +404,7 @@ def test_no_square_tensor(student, draw):
 )
 def test_no_square_in_pieces(student, draw):
     costs(student, draw, "live")
-    fits_in(student, "banded_attention", *drawn(draw, n=1600), 1, megabytes=8)  # n × n numbers take 10 or 20
+    fits_in(student, "banded_attention", *drawn(draw, 8, n=640), 1, megabytes=10)  # the tables would take 13 or 26
 
 
 @promise(
