@@ -1,4 +1,4 @@
-# Two commands: `make` sets everything up and grades the sample class; `make test` runs every test.
+# Two commands: `make` sets everything up, builds the site and grades the sample class; `make test` runs every test.
 # Each step leaves a stamp, so that a second run does no work that is already done.
 
 PYTHON ?= python3
@@ -7,14 +7,18 @@ RUN := $(VENV)/bin/python
 BUILD := _build
 SAMPLE := $(BUILD)/sample_class
 GRADED := $(BUILD)/class
+SITE := $(BUILD)/site/index.html
 
 SOURCES := $(shell find autograder solutions exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
-.PHONY: all test audit bench lab clean
+PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
+
+.PHONY: all site serve test browser audit bench lab clean
 .DELETE_ON_ERROR:
 
-all: $(GRADED)/class.html
+all: $(SITE) $(GRADED)/class.html
 	@echo
+	@echo "The site is $(SITE) («make serve» serves it) · 网站在 $(SITE)（用 make serve 查看）"
 	@echo "The class report is $(GRADED)/class.html · 班级报告在 $(GRADED)/class.html"
 
 $(VENV)/.installed: requirements.txt pyproject.toml
@@ -27,16 +31,31 @@ $(VENV)/.installed: requirements.txt pyproject.toml
 	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+site: $(SITE)
+
+$(SITE): $(VENV)/.installed $(PAGES) autograder/catalogue.toml
+	$(RUN) book/build.py
+	@touch $@
+
+serve: $(SITE)
+	$(RUN) book/serve.py
+
 $(GRADED)/class.html: $(VENV)/.installed $(SOURCES)
 	@rm -rf $(SAMPLE)
 	$(RUN) -m autograder.specimens $(SAMPLE)
 	cd $(BUILD) && ../$(RUN) -m autograder grade sample_class --out class --fresh
 	@touch $@
 
-test: $(VENV)/.installed
+test: $(VENV)/.installed browser $(SITE)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(RUN) -m pytest
+
+# The site is tested in Debian's Chromium, with a font that has Chinese.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk; } \
+	  || { echo "The site's tests need Chromium and a Chinese font; on Debian: sudo apt-get install chromium fonts-noto-cjk"; exit 1; }
 
 audit: $(VENV)/.installed
 	$(RUN) -m autograder audit

@@ -57,12 +57,38 @@ def throughput(console: Console) -> dict:
     }
 
 
+def site(console: Console) -> dict:
+    """The whole site from nothing, in both languages, and again after one sentence on one page."""
+    with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
+        course = Path(folder)
+        for name in ("book", EXERCISES, "autograder"):
+            shutil.copytree(course_root() / name, course / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+        for name in ("_config.yml", "_toc.yml"):
+            shutil.copy(course_root() / name, course / name)
+        build = [sys.executable, "book/build.py"]
+        console.print("the site from nothing, every chapter executed; this takes a few minutes …")
+        clean = _timed(build, course)
+        page = course / "book" / "en" / "06_masks.md"
+        page.write_text(page.read_text(encoding="utf-8") + "\nOne more sentence.\n", encoding="utf-8")
+        console.print("again, after one sentence on one page …")
+        touched = _timed(build, course)
+        unchanged = _timed(build, course)
+        pages = len(list((course / "_build" / "site").glob("*/*.html")))
+    return {
+        "pages": pages,
+        "seconds_from_nothing": clean,
+        "seconds_after_one_page": touched,
+        "seconds_with_nothing_to_do": unchanged,
+        "times_faster_after_one_page": clean / touched,
+    }
+
+
 STOCK_CONFIG = """c = get_config()
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 """
 
-BENCHMARKS = {"throughput": throughput}
+BENCHMARKS = {"throughput": throughput, "site": site}
 
 
 def bench(names: list[str], console: Console, path: Path | None) -> None:

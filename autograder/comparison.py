@@ -210,7 +210,7 @@ def _key(value):
     """Equal for equal content."""
     if isinstance(value, torch.Tensor):
         plain = value.detach().contiguous()
-        return (plain.dtype, plain.shape, plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b"")
+        return (plain.dtype, plain.shape, plain.flatten().view(torch.uint8).numpy().tobytes() if plain.numel() else b"")
     if isinstance(value, list | tuple):
         return (type(value), *map(_key, value))
     if isinstance(value, dict):

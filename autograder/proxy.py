@@ -57,6 +57,11 @@ class Student:
         """Forget the exchanges of the last test and apply the rules of `part`."""
         self._part, self._forbidden, self.exchanges = part.name, part.forbidden, []
 
+    @property
+    def device(self) -> str:
+        """Where the student's tensors and generators live."""
+        return self._transport.device
+
     def __getattr__(self, name: str):
         if name.startswith("_"):
             raise AttributeError(name)

@@ -7,6 +7,7 @@ import copy
 import inspect
 import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -41,19 +42,44 @@ def with_mistake(exercise: Exercise, mistake: Mistake):
     return with_answer(solution(exercise), mistake.part, mistake_source(exercise, mistake))
 
 
+def with_mistakes(exercise: Exercise, mistakes: list[Mistake]):
+    """Wrong in several parts at once; the others answer with the reference, so that no part leans on a wrong one."""
+    chosen = {mistake.part: mistake for mistake in mistakes}
+    notebook = solution(exercise)
+    for part in exercise.parts:
+        lines = (
+            mistake_source(exercise, chosen[part.name])
+            if part.name in chosen
+            else "\n".join([*_reference(exercise), f"{part.name} = right.{part.name}"])
+        )
+        notebook = with_answer(notebook, part.name, lines)
+    return notebook
+
+
+def in_as_few_as_possible(mistakes: list[Mistake]) -> list[list[Mistake]]:
+    """Share the mistakes out over submissions, at most one for each part."""
+    by_part: dict[str, list[Mistake]] = {}
+    for mistake in mistakes:
+        by_part.setdefault(mistake.part, []).append(mistake)
+    return [[mistake for mistake in row if mistake] for row in zip_longest(*by_part.values())]
+
+
 def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
     """Code that stands alone: the reference it leans on, the mistakes of the chapter, and the name it is asked by."""
     wrong = inspect.getsource(_module(mistakes_package, exercise))
     return "\n".join(
         [
-            "import types",
-            "right = types.ModuleType('right')",
-            f"exec({inspect.getsource(_module(reference_package, exercise))!r}, vars(right))",
+            *_reference(exercise),
             "mistake = lambda *about, **text: lambda answer: answer",
             re.sub(r"^from autograder.*$", "", wrong, flags=re.MULTILINE),
             f"{mistake.part} = {mistake.name}",
         ]
     )
+
+
+def _reference(exercise: Exercise) -> list[str]:
+    source = inspect.getsource(_module(reference_package, exercise))
+    return ["import types", "right = types.ModuleType('right')", f"exec({source!r}, vars(right))"]
 
 
 def as_script(notebook) -> str:

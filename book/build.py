@@ -21,7 +21,16 @@ from finishing import finish
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "book" / "shared"
-LEFT_OUT = ("*.map", ".buildinfo", "objects.inv", "_sources", "fontawesome", "sphinx-thebe.*", "*.LICENSE.txt", "locales")
+LEFT_OUT = (
+    "*.map",
+    ".buildinfo",
+    "objects.inv",
+    "_sources",
+    "fontawesome",
+    "sphinx-thebe.*",
+    "*.LICENSE.txt",
+    "locales",
+)
 LANGUAGES = yaml.safe_load((SHARED / "languages.yml").read_text(encoding="utf-8"))
 
 
@@ -47,7 +56,10 @@ def build_language(lang: str, site: Path, work: Path) -> bool:
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(ROOT / "book" / lang), "--config", str(config),
                "--toc", str(toc), "--path-output", str(work / lang), "-n", "-W", "--keep-going"]  # fmt: skip
     environment = dict(
-        os.environ, PYTHONWARNINGS="ignore::DeprecationWarning", OMP_NUM_THREADS="1", IPYTHONDIR=str(_drawing_profile(work))
+        os.environ,
+        PYTHONWARNINGS="ignore::DeprecationWarning",
+        OMP_NUM_THREADS="1",
+        IPYTHONDIR=str(_drawing_profile(work)),
     )
     done = subprocess.run(command, env=environment, check=False)
     if done.returncode:
@@ -114,7 +126,9 @@ def _drawing_profile(work: Path) -> Path:
 def _digest(lang: str) -> str:
     """Equal as long as nothing that this language is made of has changed."""
     folders = [ROOT / "book" / lang, SHARED, ROOT / "exercises"]
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
     files += [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "autograder" / "catalogue.toml", *Path(__file__).parent.glob("*.py")]  # fmt: skip
     digests = {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()

@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "book" / "shared"
-THEME = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static" / "vendor" / "fontawesome"
+THEME = (
+    Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static" / "vendor" / "fontawesome"
+)
 ICON = re.compile(r"\bfa-([a-z0-9-]+)")
 NOT_A_PAGE = {"genindex", "search"}
 LOCALES = {"en": "en", "zh": "zh-CN"}

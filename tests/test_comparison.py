@@ -124,3 +124,9 @@ def test_a_drawn_mask_allows_and_forbids_in_every_row():
         mask = Draw("m", str(salt)).mask(3, 4, 5)
         assert mask.any(-1).all()
         assert not mask.all(-1).any()
+
+
+def test_a_tensor_without_axes_can_be_an_argument():
+    x, factor = Draw("x", "")(3, 7), torch.tensor(0.5, dtype=torch.float64)
+    for _ in range(2):
+        agree(x * 0.5, lambda x, factor: x * factor, x, factor)

@@ -162,3 +162,23 @@ def test_a_result_on_another_device_is_wrong():
 def placed(tensor, device):
     tensor.came_from = device
     return tensor
+
+
+def test_facts_can_stand_for_random_answers():
+    student = Student(Local({"f": lambda: torch.rand(2)}))
+    student.f()
+    student.f()
+    student.recount(["two calls"])
+    assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
+
+
+def test_a_suite_can_ask_where_the_answer_runs():
+    assert Student(Local({}, device="cpu")).device == "cpu"
+
+
+def test_a_module_without_parameters_can_be_differentiated():
+    student = Student(Local({"Softmax": torch.nn.Softmax}))
+    x, cotangent = torch.arange(3.0), torch.tensor([1.0, 0.0, 0.0])
+    found = student.Softmax(-1).vjp(x, wrt=(0,), cotangents=(cotangent,))
+    torch.testing.assert_close(found.gradients[0], ch05_softmax.softmax_vjp(found.value, cotangent))
+    assert found.parameter_gradients == {}

@@ -426,7 +426,7 @@ def masks_after_the_softmax(q, k, v, mask=None, scale=None):
     "scaled_dot_product_attention",
     en="Masked after the softmax, then renormalised: right on paper, but a large forbidden score leaves 0 / 0 for the others. "
     "Mask the scores before the softmax.",
-    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但禁止位置的分数很大时，其余位置只剩 0 / 0。应在 softmax 之前遮住分数。",
+    zh="在 softmax 之后才加掩码再重新归一化：纸面上正确，但禁止位置的分数很大时，其余位置只剩 0 / 0。应在 softmax 之前遮住分数。",
 )
 def renormalises_after_the_softmax(q, k, v, mask=None, scale=None):
     weights = _zeroed(torch.softmax(_scores(q, k, scale), -1), mask)

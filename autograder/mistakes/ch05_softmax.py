@@ -439,7 +439,7 @@ def masks_after_the_softmax(x, mask, dim=-1):
     "masked_softmax",
     en="Masked after the softmax, then shared out again: right on paper, but a large forbidden score pushes all allowed "
     "weights to 0 first. Set forbidden scores to −inf before the softmax.",
-    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但很大的禁止分数会先把所有允许的权重压成 0。"
+    zh="在 softmax 之后才加掩码再重新归一化：纸面上正确，但很大的禁止分数会先把所有允许的权重压成 0。"
     "应在 softmax 之前把禁止的分数设为 −inf。",
 )
 def renormalises_after_the_softmax(x, mask, dim=-1):

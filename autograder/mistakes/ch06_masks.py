@@ -458,7 +458,7 @@ def masks_after_the_softmax(q, k, v, mask):
     "masked_attention",
     en="Masked after the softmax, then renormalised: right on paper, but a large forbidden score takes all the precision. "
     "Mask the scores before the softmax.",
-    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但很大的禁止分数会吃掉全部精度。应在 softmax 之前遮住分数。",
+    zh="在 softmax 之后才加掩码再重新归一化：纸面上正确，但很大的禁止分数会吃掉全部精度。应在 softmax 之前遮住分数。",
 )
 def renormalises_after_the_softmax(q, k, v, mask):
     weights = torch.softmax(_scores(q, k), -1) * mask

@@ -497,7 +497,7 @@ def masks_after_the_softmax(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     "multi_head_attention",
     en="Masked after the softmax, then renormalised: right on paper, but a large forbidden score takes all the precision. "
     "Mask the scores before the softmax.",
-    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但很大的禁止分数会吃掉全部精度。应在 softmax 之前遮住分数。",
+    zh="在 softmax 之后才加掩码再重新归一化：纸面上正确，但很大的禁止分数会吃掉全部精度。应在 softmax 之前遮住分数。",
 )
 def renormalises_after_the_softmax(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     q, k, v = _project(xq, xk, xv, Wq, Wk, Wv, num_heads)
@@ -903,7 +903,7 @@ class MasksAfterTheSoftmax(_Steps):
     "SequenceFirstMHA",
     en="Masked after the softmax, then renormalised: right on paper, but a large dropped score takes all the precision. "
     "Mask the scores before the softmax.",
-    zh="在 softmax 之后遮罩再重新归一化：纸面上正确，但被丢弃的分数很大时会吃掉全部精度。应在 softmax 之前遮住分数。",
+    zh="在 softmax 之后才加掩码再重新归一化：纸面上正确，但被丢弃的分数很大时会吃掉全部精度。应在 softmax 之前遮住分数。",
 )
 class RenormalisesAfterTheSoftmax(_Steps):
     def attend(self, q, k, v, mask):

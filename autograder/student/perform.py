@@ -66,10 +66,10 @@ class Performer:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
-                names, weights = zip(*function.named_parameters(), strict=True) if parameters else ((), ())
-                found = _vjp(value, [*inputs, *weights], cotangents)
+                named = dict(function.named_parameters()) if parameters else {}
+                found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
-                answer["parameter_gradients"] = dict(zip(names, found[len(inputs) :], strict=True))
+                answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
         if count:
             answer["counts"] = measurement.counts()
         answer["stirred"] = not torch.equal(chance, torch.get_rng_state())

@@ -21,6 +21,13 @@ SHARED = Path(__file__).parent
 ROOT = SHARED.parents[1]
 LANGUAGES = yaml.safe_load((SHARED / "languages.yml").read_text(encoding="utf-8"))
 NOT_WANTED = re.compile(r"thebe|fontawesome|translations\.js|sphinx-design|design-tabs|toggle", re.IGNORECASE)
+IN_THE_BODY = {
+    "<img ": '<img loading="lazy" ',  # pictures are loaded when they come near
+    ' aria-label="Toggle hidden content"': "",  # a summary is named by what it says
+    "<script>kernelName = 'python3'</script>": "",
+    ' role="doc-biblioentry"': "",  # a deprecated role
+    '<div role="list" class="citation-list">': '<div class="citation-list">',  # its children are no list items
+}
 HANZI = re.compile(r"[一-鿿]")
 WIDE_MARK = "[，。、；：？！「」『』（）《》…—]"
 WIDE = "[一-鿿，。、；：？！「」『』（）《》…—]"
@@ -122,7 +129,9 @@ class JoinChineseLines(SphinxTransform):
         if self.config.course_language != "zh":
             return
         for text in list(self.document.findall(nodes.Text)):
-            if "\n" in text and not isinstance(text.parent, nodes.literal_block | nodes.math | nodes.math_block | nodes.raw):
+            if "\n" in text and not isinstance(
+                text.parent, nodes.literal_block | nodes.math | nodes.math_block | nodes.raw
+            ):
                 text.parent.replace(text, nodes.Text(self.between.sub("", text)))
 
 
@@ -150,13 +159,13 @@ def page_context(app, pagename, templatename, context, doctree) -> None:
     )  # fmt: skip
 
 
-def drop_assets(app, pagename, templatename, context, doctree) -> None:
-    """Leave out what extensions add to every page and no page here uses."""
+def tidy(app, pagename, templatename, context, doctree) -> None:
+    """Leave out what no page here uses, and mend what extensions write."""
     for kind in ("script_files", "css_files"):
         context[kind] = [asset for asset in context[kind] if not _unwanted(asset)]
-    if "body" in context:  # pictures are loaded when they come near; a summary is named by what it says
-        body = context["body"].replace('<img ', '<img loading="lazy" ').replace(' aria-label="Toggle hidden content"', "")
-        context["body"] = body.replace("<script>kernelName = 'python3'</script>", "")
+    for old, new in IN_THE_BODY.items():
+        if "body" in context:
+            context["body"] = context["body"].replace(old, new)
 
 
 def _unwanted(asset) -> bool:
@@ -190,7 +199,7 @@ def setup(app) -> dict:
     app.add_transform(LabelsFirst)
     app.add_transform(JoinChineseLines)
     app.connect("html-page-context", page_context, priority=1)  # the theme looks at our templates while it runs
-    app.connect("html-page-context", drop_assets, priority=900)
+    app.connect("html-page-context", tidy, priority=900)
     search_languages["zh"] = Chinese
     _say_in_the_books_language(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,75 @@
+"""From one language to the other and back, to the same page and the same section."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from autograder.pages import listed, parse
+
+from .conftest import ROOT, settled
+
+CHAPTERS = [name for name in listed(ROOT) if name[:2].isdigit()]
+AT_THE_TOP = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 200"
+
+
+def switch(page) -> None:
+    page.locator(".article-header-buttons .language-switch").click()
+    page.wait_for_load_state("load")
+    settled(page)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_switch_goes_to_the_same_section_and_back(visit, name, width):
+    labels = parse((ROOT / "book" / "en" / f"{name}.md").read_text(encoding="utf-8")).labels
+    section = labels[len(labels) // 2]
+    page = visit(f"en/{name}.html#{section}", width=width)
+    for lang in ("zh", "en"):
+        switch(page)
+        assert page.url.endswith(f"/{lang}/{name}.html#{section}")
+        page.wait_for_function(AT_THE_TOP, arg=section)
+    assert page.faults == []
+
+
+def test_a_reader_who_scrolled_keeps_the_place(visit):
+    page = visit("en/06_masks.html")
+    section = "masks-alignment"
+    page.evaluate("id => document.getElementById(id).scrollIntoView({behavior: 'instant'})", section)
+    page.mouse.wheel(0, 40)
+    page.wait_for_timeout(200)
+    switch(page)
+    assert page.url.endswith(f"/zh/06_masks.html#{section}")
+
+
+def test_the_switch_works_by_keyboard(visit):
+    page = visit("zh/05_softmax.html", width=390)
+    page.locator(".article-header-buttons .language-switch").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/en/05_softmax.html*")
+
+
+@pytest.mark.parametrize(("locale", "lang"), [("zh-CN", "zh"), ("zh-TW", "zh"), ("en-GB", "en"), ("fr-FR", "en")])
+def test_the_root_page_chooses_by_the_browsers_language(visit, locale, lang):
+    page = visit("index.html", locale=locale)
+    page.wait_for_url(f"**/{lang}/index.html")
+    switch(page)
+    assert f"/{'en' if lang == 'zh' else 'zh'}/index.html" in page.url
+    page.goto(page.url.split("/en/")[0].split("/zh/")[0] + "/index.html")
+    page.wait_for_url(f"**/{'en' if lang == 'zh' else 'zh'}/index.html")  # the choice is remembered
+
+
+def test_the_root_page_offers_both_languages_without_javascript(visit):
+    page = visit("index.html", java_script_enabled=False)
+    assert page.locator("nav a").evaluate_all("links => links.map(a => a.getAttribute('href'))") == [
+        "en/index.html",
+        "zh/index.html",
+    ]
+
+
+def test_the_site_map_lists_every_page_in_both_languages(site):
+    tree = ET.parse(site / "sitemap.xml")
+    places = {place.text for place in tree.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")}
+    for name in listed(ROOT):
+        for lang in ("en", "zh"):
+            ending = f"/{lang}/" if name == "index" else f"/{lang}/{name}.html"
+            assert any(place.endswith(ending) for place in places)

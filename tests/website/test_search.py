@@ -1,0 +1,38 @@
+"""Search finds the right page first or second, in both languages."""
+
+import pytest
+
+WANTED = [  # Chinese, English, the pages that answer it
+    ("注意力", "attention", {"03_scaled_dot_product", "01_from_recurrence_to_attention"}),
+    ("注意力机制", "attention mechanism", {"glossary", "01_from_recurrence_to_attention", "03_scaled_dot_product"}),
+    ("缩放点积注意力", "scaled dot-product attention", {"03_scaled_dot_product"}),
+    ("多头注意力", "multi-head attention", {"09_multi_head"}),
+    ("掩码", "mask", {"06_masks"}),
+    ("因果掩码", "causal mask", {"06_masks"}),
+    ("填充", "padding", {"06_masks"}),
+    ("归一化", "normalise", {"05_softmax", "03_scaled_dot_product"}),
+    ("权重矩阵", "weight matrix", {"glossary", "02_query_key_value", "03_scaled_dot_product"}),
+    ("键", "key", {"02_query_key_value"}),
+    ("温度", "temperature", {"05_softmax"}),
+]
+
+
+@pytest.mark.parametrize(("lang", "column"), [("zh", 0), ("en", 1)])
+def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
+    answered, missed = 0, {}
+    for row in WANTED:
+        page = visit(f"{lang}/search.html?q={row[column]}")
+        page.wait_for_function("document.querySelector('#search-results p.search-summary')?.innerText.match(/\\d/)")
+        page.wait_for_timeout(300)
+        found = page.evaluate(
+            "[...document.querySelectorAll('#search-results ul.search > li > a')].map(a => a.getAttribute('href'))"
+        )
+        first_two = list(
+            dict.fromkeys(link.split("#")[0].split("?")[0].split("/")[-1].removesuffix(".html") for link in found)
+        )[:2]
+        if row[2] & set(first_two):
+            answered += 1
+        else:
+            missed[row[column]] = first_two
+        assert page.faults == []
+    assert answered >= 10, missed
