@@ -9,8 +9,10 @@ SLACK = 0.25  # constants and odd sizes bend a straight line a little
 
 COUNTED = {
     "largest": ("the largest tensor", "最大的张量"),
+    "live": ("the memory held at once", "同时占用的内存"),
     "flops": ("the number of operations", "运算次数"),
     "elements": ("the number of elements touched", "读写的元素个数"),
+    "left": ("what is taken out of PyTorch", "搬出 PyTorch 的数据量"),
 }
 
 
@@ -23,21 +25,33 @@ def growth(counts: dict[int, int]) -> float:
     return sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / spread
 
 
-def grows_at_most(student: Student, name: str, inputs, *, lengths, power: float, what: str) -> None:
-    """The count `what` of `name(*inputs(n))` grows no faster than n**power."""
-    measured = growth({n: student.measure(name, *inputs(n)).get(what, 0) for n in lengths})
-    en, zh = COUNTED[what]
-    require(
-        measured <= power + SLACK,
-        f"{name}: {en} grows as n^{measured:.1f}; n^{power:.1f} is required",
-        f"{name}：{zh}按 n^{measured:.1f} 增长，要求 n^{power:.1f}",
-    )
+def grows_at_most(student: Student, name: str, inputs, *, lengths, power: float, what, wrt=(), cotangents=None) -> None:
+    """The count `what` (one or several) of `name(*inputs(n))` grows no faster than n**power.
+
+    With `wrt` and `cotangents(n)` the backward pass is run and counted too.
+    """
+    counts = {}
+    for n in lengths:
+        weights = None if cotangents is None else cotangents(n)
+        counts[n] = student.measure(name, *inputs(n), wrt=wrt, cotangents=weights)
+    for kind in (what,) if isinstance(what, str) else what:
+        measured = growth({n: count.get(kind, 0) for n, count in counts.items()})
+        en, zh = COUNTED[kind]
+        if cotangents is not None:
+            en, zh = f"with the backward pass, {en}", f"连同反向传播，{zh}"
+        require(
+            measured <= power + SLACK,
+            f"{name}: {en} grows as n^{measured:.1f}; n^{power:.1f} is required",
+            f"{name}：{zh}按 n^{measured:.1f} 增长，要求 n^{power:.1f}",
+        )
 
 
-def fits_in(student: Student, name: str, *inputs, megabytes: int) -> None:
-    """One call on large inputs takes no more memory than this, counted inside and, where possible, from outside."""
-    counts = student.measure(name, *inputs)
-    used = max(counts.get("outside", 0), counts.get("largest", 0) * inputs[0].element_size()) / 2**20
+def fits_in(student: Student, name: str, *inputs, megabytes: int, wrt=(), cotangents=None) -> None:
+    """One call on large inputs takes no more memory than this: tensors and Python and NumPy objects counted inside,
+    the whole process, where possible, from outside. With `wrt` and `cotangents`, the same of the backward pass.
+    """
+    counts = student.measure(name, *inputs, wrt=wrt, cotangents=cotangents, trace=True)
+    used = max(counts.get("outside", 0), counts.get("live", 0) + counts.get("python", 0)) / 2**20
     require(
         used <= megabytes,
         f"{name}: takes {used:.0f} MB for inputs of {_megabytes(inputs):.1f} MB; {megabytes} are enough",
@@ -46,4 +60,4 @@ def fits_in(student: Student, name: str, *inputs, megabytes: int) -> None:
 
 
 def _megabytes(inputs) -> float:
-    return sum(tensor.numel() * tensor.element_size() for tensor in inputs) / 2**20
+    return sum(tensor.numel() * tensor.element_size() for tensor in inputs if hasattr(tensor, "numel")) / 2**20

@@ -75,14 +75,18 @@ class Student:
         answer = self.ask("call", name, args=args, kwargs=kwargs, wrt=list(wrt), cotangents=list(cotangents))
         return _differentiated(answer, len(wrt))
 
-    def measure(self, name, *args, **kwargs) -> dict:
-        """The counts of one call: flops, elements, largest, operators.
+    def measure(self, name, *args, wrt=(), cotangents=None, trace=False, **kwargs) -> dict:
+        """The counts of one call (see student/measure.py); with `cotangents`, of the call and its backward pass.
 
+        `trace` counts Python and NumPy objects too, which is slow.
         `outside` is how many bytes the process grew at its peak by the kernel's own count, for what runs inside can lie.
         It is 0 where nobody looks from outside.
         """
         before = self._transport.memory(forget_peak=True)
-        counts = self.ask("call", name, args=args, kwargs=kwargs, count=True).get("counts", {})
+        asked = {"args": args, "kwargs": kwargs, "wrt": list(wrt), "count": True, "trace": trace}
+        if cotangents is not None:
+            asked["cotangents"] = list(cotangents)
+        counts = self.ask("call", name, **asked).get("counts", {})
         after = self._transport.memory()
         grown = after.get("VmHWM", 0) - before.get("VmRSS", 0)
         return {**counts, "outside": max(grown, 0) * 1024}
@@ -102,6 +106,10 @@ class Student:
     def recount(self, facts: list) -> None:
         """Let `facts` stand for everything asked in this test so far: random answers differ, what they show does not."""
         self.exchanges[:] = [Exchange(self._part, {"value": facts})]
+
+    def stirs(self, name, *args, **kwargs) -> bool:
+        """Whether a call draws from, or seeds, the generator that all of PyTorch shares."""
+        return bool(self.ask("call", name, args=args, kwargs=kwargs).get("stirred"))
 
     def ask(self, do: str, target=None, **request) -> dict:
         if target is not None:
@@ -234,7 +242,7 @@ def checked(answer) -> dict:
 def _are_counts(counts) -> bool:
     if not isinstance(counts, dict) or not isinstance(counts.get("operators", []), list):
         return False
-    numbers = (counts.get(name, 0) for name in ("flops", "elements", "largest"))
+    numbers = (counts.get(name, 0) for name in ("flops", "elements", "largest", "live", "left", "python"))
     return all(isinstance(number, int) for number in numbers) and all(
         isinstance(name, str) for name in counts.get("operators", [])
     )

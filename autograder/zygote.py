@@ -121,6 +121,7 @@ class Zygote:
             cache = Path(self.spare)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES") if name in os.environ}
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        one["MALLOC_MMAP_THRESHOLD_"] = str(2**16)  # what is freed goes back at once: the peak is what was held at once
         spare = dict.fromkeys(
             ("TMPDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), self.spare
         )  # goes when the zygote goes

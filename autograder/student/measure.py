@@ -1,11 +1,20 @@
-"""Count what a call does instead of timing it: operators, FLOPs, elements read and written, the largest tensor.
+"""Count what a call does instead of timing it, forward and, when it is differentiated, backward.
+
+flops, elements   the work: multiplications and additions of matrix products; numbers read and written
+largest           elements of the largest tensor made
+live              bytes of all tensors made and alive at once, at the peak: many small tiles count together
+left              elements that left PyTorch by `.numpy()`, `.tolist()` and the like
+python            bytes of Python and NumPy objects alive at once, at the peak (only when traced, for that is slow)
 
 Two watchers are needed. The dispatch watcher sees every kernel, also the fused attention for which PyTorch's own
 counter reports 0 FLOPs. The function watcher sees composite functions such as `multi_head_attention_forward`,
 which are taken apart before they reach a kernel.
-Does not see: work done in NumPy or plain Python. The examiner watches the memory of the process for that.
+Does not see: work done in NumPy or plain Python, nor memory taken from the system directly. The examiner watches the
+memory of the process from outside for that.
 """
 
+import tracemalloc
+import weakref
 from typing import ClassVar
 
 import torch
@@ -24,11 +33,13 @@ def _fused_attention_flops(query, key, value, *rest, **named) -> int:
     return 2 * pairs * (width + value.shape[-1])
 
 
+READ_WHAT_THEY_RETURN = {"gather", "index", "index_select", "take", "embedding"}  # and not all of their source
+WAYS_OUT = {"numpy", "tolist", "__array__", "item", "__dlpack__"}
 EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attention_flops}
 
 
 class _Kernels(TorchDispatchMode):
-    facts: ClassVar[dict] = {}  # by kernel: its name, how to count its FLOPs, whether it is a mere view
+    facts: ClassVar[dict] = {}  # by kernel: its name, how to count its FLOPs, whether it is a view, whether it gathers
 
     @classmethod
     def _should_skip_dynamo(cls):
@@ -41,6 +52,8 @@ class _Kernels(TorchDispatchMode):
         self.flops = 0
         self.elements = 0
         self.largest = 0
+        self.live = self.most_live = 0
+        self.alive: dict[int, tuple[weakref.ref, int]] = {}  # by the identity of the storage: itself and its bytes
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -48,7 +61,7 @@ class _Kernels(TorchDispatchMode):
         facts = self.facts.get(function)
         if facts is None:
             facts = self.facts[function] = _facts(function)
-        name, flops, view = facts
+        name, flops, view, gathers = facts
         self.operators.add(name)
         if flops is not None:
             self.flops += flops(*args, **kwargs, out_val=out)
@@ -57,16 +70,32 @@ class _Kernels(TorchDispatchMode):
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in self.given:
                 self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
+                self._follow(storage)
         if not view:
-            self.elements += sum(tensor.numel() for tensor in _tensors(args))
+            self.elements += sum(tensor.numel() for tensor in _tensors(args[1:] if gathers else args))
         return out
+
+    def _follow(self, storage) -> None:
+        """Count the storage as live until it is freed."""
+        key, size = id(storage), storage.nbytes()
+        reference, known = self.alive.get(key, (None, 0))
+        if reference is None or reference() is not storage:
+            reference = weakref.ref(storage, lambda dead: self._bury(key, dead))
+        self.alive[key] = reference, size
+        self.live += size - known
+        self.most_live = max(self.most_live, self.live)
+
+    def _bury(self, key: int, dead: weakref.ref) -> None:
+        if self.alive.get(key, (None,))[0] is dead:
+            self.live -= self.alive.pop(key)[1]
 
 
 def _facts(function) -> tuple:
     packet = function._overloadpacket
     view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
     flops = EXTRA_FLOPS.get(packet) or flop_registry.get(packet)
-    return packet._qualified_op_name.removeprefix("aten::"), flops, view
+    name = packet._qualified_op_name.removeprefix("aten::")
+    return name, flops, view, name in READ_WHAT_THEY_RETURN
 
 
 def _tensors(value):
@@ -81,21 +110,28 @@ class _Functions(TorchFunctionMode):
     def __init__(self):
         super().__init__()
         self.names: set[str] = set()
+        self.left = 0
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.names.add(getattr(function, "__name__", "?"))
+        name = getattr(function, "__name__", "?")
+        self.names.add(name)
+        if name in WAYS_OUT:
+            self.left += sum(tensor.numel() for tensor in _tensors(args[:1]))
         return function(*args, **(kwargs or {}))
 
 
 class Measurement:
     """Watch everything done inside the `with` block; `counts` tells what was seen."""
 
-    def __init__(self, given: list[torch.Tensor]):
+    def __init__(self, given: list[torch.Tensor], trace: bool = False):
         self.kernels = _Kernels({tensor.untyped_storage().data_ptr() for tensor in given})
         self.functions = _Functions()
         self.intact = False
+        self.trace, self.python = trace and not tracemalloc.is_tracing(), 0
 
     def __enter__(self):
+        if self.trace:
+            tracemalloc.start()
         self.functions.__enter__()
         self.kernels.__enter__()
         return self
@@ -104,6 +140,9 @@ class Measurement:
         self.intact = _get_current_dispatch_mode() is self.kernels
         self.kernels.__exit__(*failure)
         self.functions.__exit__(*failure)
+        if self.trace:
+            self.python = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
 
     def counts(self) -> dict:
         return {
@@ -111,5 +150,8 @@ class Measurement:
             "flops": int(self.kernels.flops),
             "elements": int(self.kernels.elements),
             "largest": int(self.kernels.largest),
+            "live": int(self.kernels.most_live),
+            "left": int(self.functions.left),
+            "python": int(self.python),
             "operators": sorted(self.kernels.operators | self.functions.names),
         }

@@ -45,8 +45,13 @@ class Performer:
         """Which of these names exist, and what they are."""
         return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
 
-    def do_call(self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False) -> dict:
-        """Call a function or a module; with `cotangents` differentiate it too, with `count` count what it does."""
+    def do_call(
+        self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False, trace=False
+    ) -> dict:
+        """Call a function or a module; with `cotangents` differentiate it too.
+
+        With `count` count what it does, with `trace` also the memory of Python objects.
+        """
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
@@ -54,17 +59,20 @@ class Performer:
             tensor.requires_grad_(True)
         given = list(tensors_in((args, kwargs)))
         before = [tensor.detach().clone() for tensor in given]
-        measurement = Measurement(given) if count else nullcontext()
+        cotangents = self._fresh(cotangents)
+        chance = torch.get_rng_state()
+        measurement = Measurement(given, trace) if count else nullcontext()
         with measurement:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
                 named = dict(function.named_parameters()) if parameters else {}
-                found = _vjp(value, [*inputs, *named.values()], self._fresh(cotangents))
+                found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
         if count:
             answer["counts"] = measurement.counts()
+        answer["stirred"] = not torch.equal(chance, torch.get_rng_state())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
         if list(map(id, tensors_in((args, kwargs)))) != list(map(id, given)):
             answer["changed"].append(True)  # a list or a dict holds other tensors than before
