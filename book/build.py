@@ -31,6 +31,11 @@ LEFT_OUT = (
     "*.LICENSE.txt",
     "locales",
 )
+DRAWING = """\
+c = get_config()
+c.InlineBackend.figure_formats = {"svg"}
+c.InlineBackend.rc = {"image.interpolation": "none", "image.composite_image": False}
+"""
 LANGUAGES = yaml.safe_load((SHARED / "languages.yml").read_text(encoding="utf-8"))
 
 
@@ -116,10 +121,10 @@ def _search_dictionary(work: Path) -> Path:
 
 
 def _drawing_profile(work: Path) -> Path:
-    """Pictures as SVG: sharp on every screen, and smaller than pixels."""
+    """Pictures as SVG: sharp on every screen, smaller than pixels, and a heat map no larger than its table."""
     profile = work / "ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
-    _write(profile / "ipython_kernel_config.py", 'get_config().InlineBackend.figure_formats = {"svg"}\n')
+    _write(profile / "ipython_kernel_config.py", DRAWING)
     return work / "ipython"
 
 

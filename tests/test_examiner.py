@@ -164,6 +164,13 @@ def placed(tensor, device):
     return tensor
 
 
+def test_a_dict_that_loses_a_tensor_was_changed():
+    student = Student(Local({"take": lambda state: state.pop("a"), "look": lambda state: state["a"]}))
+    state = {"a": torch.arange(3.0), "b": torch.ones(2)}
+    assert student.spoils("take", state)
+    assert not student.spoils("look", state)
+
+
 def test_facts_can_stand_for_random_answers():
     student = Student(Local({"f": lambda: torch.rand(2)}))
     student.f()

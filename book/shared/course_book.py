@@ -11,7 +11,7 @@ from babel.messages import Catalog
 from babel.messages.mofile import write_mo
 from docutils import nodes
 from docutils.statemachine import StringList
-from sphinx.addnodes import download_reference
+from sphinx.addnodes import download_reference, index
 from sphinx.search import languages as search_languages
 from sphinx.search.zh import SearchChinese
 from sphinx.transforms import SphinxTransform
@@ -24,10 +24,11 @@ NOT_WANTED = re.compile(r"thebe|fontawesome|translations\.js|sphinx-design|desig
 IN_THE_BODY = {
     "<img ": '<img loading="lazy" ',  # pictures are loaded when they come near
     ' aria-label="Toggle hidden content"': "",  # a summary is named by what it says
-    "<script>kernelName = 'python3'</script>": "",
+    "<script>kernelName = 'python3'</script>": "",  # and the next: for running cells in the page, which we do not
     ' role="doc-biblioentry"': "",  # a deprecated role
     '<div role="list" class="citation-list">': '<div class="citation-list">',  # its children are no list items
 }
+THEBE = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
 HANZI = re.compile(r"[一-鿿]")
 WIDE_MARK = "[，。、；：？！「」『』（）《》…—]"
 WIDE = "[一-鿿，。、；：？！「」『』（）《》…—]"
@@ -119,6 +120,21 @@ class LabelsFirst(SphinxTransform):
                 section["ids"] = [labels[0], *(i for i in section["ids"] if i in labels[1:])]
 
 
+class TermsTaughtHere(SphinxTransform):
+    """Index entries for the terms that a chapter teaches, so that the search offers it first."""
+
+    default_priority = 305  # after sections have their labels
+
+    def apply(self, **kwargs) -> None:
+        lang, page = self.config.course_language, self.env.docname
+        taught = [term[lang] for term in glossary_terms() if term["taught"] == page]
+        section = next(self.document.findall(nodes.section), None)
+        if taught and section is not None:
+            self.env.note_dependency(str(SHARED / "glossary.toml"))
+            entries = [("single", term, section["ids"][0], "", None) for term in taught]
+            section.parent.insert(section.parent.index(section), index(entries=entries))
+
+
 class JoinChineseLines(SphinxTransform):
     """Chinese needs no space where a line of the source ends."""
 
@@ -165,7 +181,7 @@ def tidy(app, pagename, templatename, context, doctree) -> None:
         context[kind] = [asset for asset in context[kind] if not _unwanted(asset)]
     for old, new in IN_THE_BODY.items():
         if "body" in context:
-            context["body"] = context["body"].replace(old, new)
+            context["body"] = THEBE.sub("", context["body"].replace(old, new))
 
 
 def _unwanted(asset) -> bool:
@@ -197,6 +213,7 @@ def setup(app) -> dict:
     app.add_directive("exercise", ExerciseCard)
     app.add_directive("course-glossary", CourseGlossary)
     app.add_transform(LabelsFirst)
+    app.add_transform(TermsTaughtHere)
     app.add_transform(JoinChineseLines)
     app.connect("html-page-context", page_context, priority=1)  # the theme looks at our templates while it runs
     app.connect("html-page-context", tidy, priority=900)

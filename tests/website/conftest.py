@@ -58,7 +58,8 @@ def open_page(browser, address):
 
     @contextlib.contextmanager
     def opened(path: str, width: int = 1280, **settings):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, reduced_motion="reduce", **settings)
         page = context.new_page()
         page.faults = []
         page.on("request", lambda request: outside(page, request.url, address))
