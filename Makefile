@@ -11,6 +11,8 @@ SITE := $(BUILD)/site/index.html
 
 SOURCES := $(shell find autograder solutions exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
+# Tests that only compute: they share the cores. The others start graders, browsers and sandboxes of their own.
+IN_PROCESS := tests/test_right_answers.py tests/reference
 PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
 .PHONY: all site serve test browser audit bench lab clean
@@ -49,7 +51,8 @@ $(GRADED)/class.html: $(VENV)/.installed $(SOURCES)
 test: $(VENV)/.installed browser $(SITE)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(RUN) -m pytest
+	$(RUN) -m pytest --numprocesses auto $(IN_PROCESS)
+	$(RUN) -m pytest $(addprefix --ignore=,$(IN_PROCESS))
 
 # The site is tested in Debian's Chromium, with a font that has Chinese.
 browser:
