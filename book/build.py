@@ -60,6 +60,9 @@ def build_language(lang: str, site: Path, work: Path) -> bool:
     _write(toc, yaml.safe_dump(derived_toc(lang), allow_unicode=True))
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(ROOT / "book" / lang), "--config", str(config),
                "--toc", str(toc), "--path-output", str(work / lang), "-n", "-W", "--keep-going"]  # fmt: skip
+    shared = work / lang / "shared"
+    if not shared.is_file() or shared.read_text() != _digest_of([SHARED]):
+        command.append("--all")  # what every page is made with has changed
     environment = dict(
         os.environ,
         PYTHONWARNINGS="ignore::DeprecationWarning",
@@ -71,6 +74,7 @@ def build_language(lang: str, site: Path, work: Path) -> bool:
         raise SystemExit(f"book/{lang}: the build stopped; every message above is a fault in a page or a setting")
     shutil.rmtree(site / lang, ignore_errors=True)
     shutil.copytree(work / lang / "_build" / "html", site / lang, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shared.write_text(_digest_of([SHARED]))
     stamp.write_text(digest)
     return True
 
@@ -131,11 +135,14 @@ def _drawing_profile(work: Path) -> Path:
 def _digest(lang: str) -> str:
     """Equal as long as nothing that this language is made of has changed."""
     folders = [ROOT / "book" / lang, SHARED, ROOT / "exercises"]
-    files = [
-        path for folder in folders for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    ]
-    files += [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "autograder" / "catalogue.toml", *Path(__file__).parent.glob("*.py")]  # fmt: skip
-    digests = {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
+    files = [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "autograder" / "catalogue.toml"]
+    return _digest_of([*folders, *files, *Path(__file__).parent.glob("*.py")])
+
+
+def _digest_of(places: list[Path]) -> str:
+    files = [path for place in places for path in (place.rglob("*") if place.is_dir() else [place])]
+    kept = sorted(path for path in files if path.is_file() and "__pycache__" not in path.parts)
+    digests = {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
 
 

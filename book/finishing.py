@@ -17,6 +17,7 @@ THEME = (
     Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static" / "vendor" / "fontawesome"
 )
 ICON = re.compile(r"\bfa-([a-z0-9-]+)")
+PICTURE = re.compile(r'(<img (?![^>]*width=)[^>]*src="(_images/[^"]+\.svg)")')
 NOT_A_PAGE = {"genindex", "search"}
 LOCALES = {"en": "en", "zh": "zh-CN"}
 
@@ -24,6 +25,7 @@ LOCALES = {"en": "en", "zh": "zh-CN"}
 def finish(site: Path) -> None:
     for lang in LOCALES:
         draw_icons(site / lang)
+        reserve_space(site / lang)
         draw_card(site / lang / "_static" / "card.png")
     base = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
     root = (SHARED / "root.html").read_text(encoding="utf-8").replace("{{ site }}", base)
@@ -53,6 +55,19 @@ def draw_icons(book: Path) -> None:
     rules = [f'.fa-{name}::before {{ content: "\\{code}"; }}' for name, code in sorted(codes.items())]
     head = (SHARED / "icons.css").read_text(encoding="utf-8")
     (book / "_static" / "icons.css").write_text(head + "\n".join(rules) + "\n", encoding="utf-8")
+
+
+def reserve_space(book: Path) -> None:
+    """Tell each picture's size, so that nothing moves when it arrives."""
+    for page in book.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        sized = PICTURE.sub(lambda match: f"{match[1]} {_size(book / match[2])}", text)
+        page.write_text(sized, encoding="utf-8")
+
+
+def _size(picture: Path) -> str:
+    width, height = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', picture.read_text()[:2000]).groups()
+    return f'width="{round(float(width) * 4 / 3)}" height="{round(float(height) * 4 / 3)}"'
 
 
 def draw_card(path: Path) -> None:
