@@ -131,7 +131,7 @@ class TermsTaughtHere(SphinxTransform):
         section = next(self.document.findall(nodes.section), None)
         if taught and section is not None:
             self.env.note_dependency(str(SHARED / "glossary.toml"))
-            entries = [("single", term, section["ids"][0], "", None) for term in taught]
+            entries = [("single", term, section["ids"][0], "main", None) for term in taught]
             section.parent.insert(section.parent.index(section), index(entries=entries))
 
 

@@ -13,8 +13,11 @@ AT_THE_TOP = "id => Math.abs(document.getElementById(id).getBoundingClientRect()
 
 
 def switch(page) -> None:
-    page.locator(".article-header-buttons .language-switch").click()
-    page.wait_for_load_state("load")
+    """As a hand does it: the button is where it is, and nothing is scrolled first."""
+    before = page.url
+    button = page.locator(".article-header-buttons .language-switch").bounding_box()
+    page.mouse.click(button["x"] + button["width"] / 2, button["y"] + button["height"] / 2)
+    page.wait_for_url(lambda address: address != before)
     settled(page)
 
 
