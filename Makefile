@@ -56,8 +56,8 @@ test: $(VENV)/.installed browser $(SITE)
 
 # The site is tested in Debian's Chromium, with a font that has Chinese.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null \
-	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk; } \
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk \
 	  || { echo "The site's tests need Chromium and a Chinese font; on Debian: sudo apt-get install chromium fonts-noto-cjk"; exit 1; }
 
 audit: $(VENV)/.installed
