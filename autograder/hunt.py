@@ -1,0 +1,155 @@
+"""Judge inputs that are meant to break a given piece of code.
+
+What a learner hands in is data and nothing else. It is held against the form its task asks for, with every size limited,
+and then given to the broken code and to the reference. Both are ours and run in this process, so nothing a student says
+about them is believed. Inputs count when the reference has an answer and the given code has another.
+"""
+
+from dataclasses import dataclass
+from functools import cache, wraps
+
+import torch
+
+from .comparison import agree
+from .proxy import Student
+from .verdicts import Broken, require, wrong
+
+LONGEST_AXIS = 16
+LARGEST_NUMBER = 100
+KINDS = {
+    "float": (torch.float32, torch.float64),
+    "bool": (torch.bool,),
+    "int": (torch.int32, torch.int64),
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor with one of these numbers of axes. Floats are finite and not all the same, and become float64."""
+
+    kind: str
+    axes: tuple[int, ...]
+    only: tuple[float, ...] = ()  # the only values it may hold
+
+    def fault(self, value) -> tuple[str, str] | None:
+        if not isinstance(value, torch.Tensor) or value.dtype not in KINDS[self.kind]:
+            return f"must be a {self.kind} tensor", f"应为 {self.kind} 张量"
+        if value.dim() not in self.axes:
+            axes = " or ".join(map(str, self.axes))
+            return f"has {value.dim()} axes, not {axes}", f"有 {value.dim()} 个轴，应为 {axes.replace(' or ', ' 或 ')}"
+        if not all(1 <= size <= LONGEST_AXIS for size in value.shape):
+            return f"every axis has 1 to {LONGEST_AXIS} entries", f"每个轴的长度应在 1 到 {LONGEST_AXIS} 之间"
+        numbers = value.double()
+        if not bool((numbers.abs() <= LARGEST_NUMBER).all()):
+            return f"every number lies within ±{LARGEST_NUMBER}", f"每个数都应在 ±{LARGEST_NUMBER} 以内"
+        if self.kind == "int" and bool((numbers < 0).any()):
+            return "no number is negative", "不能有负数"
+        if self.only and not bool(torch.isin(numbers, numbers.new_tensor(self.only)).all()):
+            return f"holds only {self.only}", f"只能含有 {self.only}"
+        if (
+            self.kind == "float"
+            and not self.only
+            and value.numel() > 1
+            and bool((numbers == numbers.flatten()[0]).all())
+        ):
+            return "is the same number everywhere, and proves nothing", "处处是同一个数，什么也证明不了"
+        return None
+
+
+@dataclass(frozen=True)
+class Number:
+    """A Python number of exactly this type, both ends included."""
+
+    kind: type
+    low: float = 0
+    high: float = 1
+
+    def fault(self, value) -> tuple[str, str] | None:
+        whole_for_float = self.kind is float and type(value) is int
+        if type(value) is not self.kind and not whole_for_float:
+            return f"must be a Python {self.kind.__name__}", f"应为 Python 的 {self.kind.__name__}"
+        if not self.low <= value <= self.high:
+            return f"lies between {self.low} and {self.high}", f"应在 {self.low} 到 {self.high} 之间"
+        return None
+
+
+def breaks(student: Student, given, right, *, silently=False, refusal=False, unless=None, **form) -> None:
+    """The student's inputs make `given` go wrong.
+
+    `silently`: raising an error does not count as going wrong. `refusal`: where `right` raises ValueError, so must `given`.
+    `unless` says why fitting inputs are still of no use, in both languages.
+    """
+    name = "break" + right.__name__.removeprefix("repair")
+    inputs = fit(name, getattr(student, name)(), form)
+    found = judge(given, right, inputs, silently, refusal, unless)
+    if isinstance(found, tuple):
+        raise wrong(f"{name}: {found[0]}", f"{name}：{found[1]}")
+    student.recount([found])  # whoever fails in the same way has made the same mistake, with whatever numbers
+    require(
+        found != "right",
+        f"{name}: on these inputs the given code is right",
+        f"{name}：在这组输入上，给出的代码是对的",
+    )
+    require(
+        found != "crashes",
+        f"{name}: on these inputs the given code raises an error, which nobody overlooks; let it be wrong in silence",
+        f"{name}：在这组输入上，给出的代码会报错，谁都看得见；请让它错得悄无声息",
+    )
+
+
+def fit(name: str, value, form: dict) -> dict:
+    """The inputs by name, floats as float64. Raises `Broken` when they are not what the task asks for."""
+    if isinstance(value, tuple | list) and len(value) == len(form):
+        value = dict(zip(form, value, strict=True))
+    wanted = ", ".join(form)
+    require(
+        isinstance(value, dict) and set(value) == set(form),
+        f"{name}: return a dict or a tuple of the inputs {wanted}",
+        f"{name}：请返回由输入 {wanted} 组成的字典或元组",
+    )
+    for key, kind in form.items():
+        if fault := kind.fault(value[key]):
+            raise wrong(f"{name} → {key}: {fault[0]}", f"{name} → {key}：{fault[1]}")
+    return {key: _as_double(value[key]) for key in form}
+
+
+def judge(given, right, inputs: dict, silently=False, refusal=False, unless=None) -> str | tuple[str, str]:
+    """«wrong», «right» or «crashes»: what the given code is on these inputs. A pair of sentences when they are no use."""
+    given, right = seeded(given), seeded(right)
+    refused = False
+    try:
+        right(**inputs)
+    except Exception as raised:
+        refused = refusal and isinstance(raised, ValueError)
+        if not refused:
+            return f"these inputs do not fit together: {raised}", f"这些输入彼此不相配：{raised}"
+    if unless and (why := unless(**inputs)):
+        return why
+    try:
+        value = given(**inputs)
+    except Exception:
+        return "crashes" if silently else "wrong"
+    if refused:
+        return "wrong"
+    try:
+        agree(value, right, **inputs)
+    except Broken:
+        return "wrong"
+    return "right"
+
+
+@cache
+def seeded(function):
+    """The same function with the same chance in every call, so that two ways to drop can be compared."""
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(18)
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _as_double(value):
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
