@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "book" / "shared"
-THEME = (
-    Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static" / "vendor" / "fontawesome"
-)
+THEME = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
+FONT_AWESOME = THEME / "vendor" / "fontawesome"
 ICON = re.compile(r"\bfa-([a-z0-9-]+)")
+THEME_ICON = re.compile(r'--pst-icon-[a-z-]+:"(.)"')
 PICTURE = re.compile(r'(<img (?![^>]*width=)[^>]*src="(_images/[^"]+\.svg)")')
 NOT_A_PAGE = {"genindex", "search"}
 LOCALES = {"en": "en", "zh": "zh-CN"}
@@ -39,16 +39,17 @@ def draw_icons(book: Path) -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in book.glob("*.html"))
     text += "".join(path.read_text(encoding="utf-8") for path in book.glob("_static/scripts/*.js"))
     wanted = set(ICON.findall(text))
-    sheet = next(THEME.glob("*/css/all.min.css")).read_text(encoding="utf-8")
+    sheet = next(FONT_AWESOME.glob("*/css/all.min.css")).read_text(encoding="utf-8")
     codes = {}
     for names, code in re.findall(r"((?:\.fa-[a-z0-9-]+:before,?)+)\{content:\"\\([0-9a-f]+)\"\}", sheet):
         for name in re.findall(r"\.fa-([a-z0-9-]+):before", names):
             if name in wanted:
                 codes[name] = code
-    font = TTFont(next(THEME.glob("*/webfonts/fa-solid-900.ttf")))
+    font = TTFont(next(FONT_AWESOME.glob("*/webfonts/fa-solid-900.ttf")))
     options = subset.Options(flavor="woff", layout_features=[], notdef_outline=True)
     subsetter = subset.Subsetter(options)
-    subsetter.populate(unicodes=[int(code, 16) for code in codes.values()])
+    by_theme = THEME_ICON.findall((THEME / "styles" / "pydata-sphinx-theme.css").read_text(encoding="utf-8"))
+    subsetter.populate(unicodes=[int(code, 16) for code in codes.values()], text="".join(by_theme))
     subsetter.subset(font)
     font.flavor = "woff"
     font.save(book / "_static" / "icons.woff")

@@ -58,7 +58,7 @@ class ExerciseCard(SphinxDirective):
         parts = exercise["part"]
         card = nodes.container(classes=["exercise-card"])
         card += nodes.paragraph("", "", nodes.strong(text=exercise["title"][self.config.course_language]))
-        total = {key: sum(part[key] for part in parts) for key in ("points", "minutes")}
+        total = {key: f"{sum(part[key] for part in parts):g}" for key in ("points", "minutes")}
         card += nodes.paragraph(text=words["total"].format(**total))
         card += self._table(parts, words)
         card += self._links(name, words)
@@ -210,6 +210,7 @@ def setup(app) -> dict:
     app.add_config_value("course_site", "", "html")
     app.add_config_value("course_repository", "", "env")
     app.add_config_value("course_branch", "main", "env")
+    app.setup_extension("explorables")
     app.add_directive("exercise", ExerciseCard)
     app.add_directive("course-glossary", CourseGlossary)
     app.add_transform(LabelsFirst)
