@@ -3,6 +3,8 @@
 flops, elements   the work: multiplications and additions of matrix products; numbers read and written
 largest           elements of the largest tensor made
 live              bytes of all tensors made and alive at once, at the peak: many small tiles count together
+reduced           the most numbers that one reduction (a sum, a maximum, a softmax, a matrix product) made into one;
+                  a row that leaves PyTorch counts as one, for what becomes of it there is out of sight
 left              elements that left PyTorch by `.numpy()`, `.tolist()` and the like
 python            bytes of Python and NumPy objects alive at once, at the peak (only when traced, for that is slow)
 
@@ -35,6 +37,11 @@ def _fused_attention_flops(query, key, value, *rest, **named) -> int:
 
 READ_WHAT_THEY_RETURN = {"gather", "index", "index_select", "take", "embedding"}  # and not all of their source
 WAYS_OUT = {"numpy", "tolist", "__array__", "item", "__dlpack__"}
+SHRINK = {"sum", "nansum", "mean", "nanmean", "amax", "amin", "max", "min", "aminmax", "argmax", "argmin", "prod",
+          "logsumexp", "linalg_vector_norm", "var", "std", "median", "nanmedian"}  # fmt: skip
+RUN_ALONG = {"_softmax", "_log_softmax", "_safe_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp",
+             "_logcumsumexp", "_cummax_helper", "_cummin_helper", "sort"}  # fmt: skip
+CONTRACT = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}  # by the left factor
 EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attention_flops}
 
 
@@ -52,6 +59,7 @@ class _Kernels(TorchDispatchMode):
         self.flops = 0
         self.elements = 0
         self.largest = 0
+        self.reduced = 0
         self.live = self.most_live = 0
         self.alive: dict[int, tuple[weakref.ref, int]] = {}  # by the identity of the storage: itself and its bytes
 
@@ -65,6 +73,8 @@ class _Kernels(TorchDispatchMode):
         self.operators.add(name)
         if flops is not None:
             self.flops += flops(*args, **kwargs, out_val=out)
+        if not view:
+            self.reduced = max(self.reduced, _reduced(name, args, kwargs, out))
         for tensor in _tensors(out):
             self.elements += 0 if view else tensor.numel()
             storage = tensor.untyped_storage()
@@ -93,9 +103,37 @@ class _Kernels(TorchDispatchMode):
 def _facts(function) -> tuple:
     packet = function._overloadpacket
     view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
-    flops = EXTRA_FLOPS.get(packet) or flop_registry.get(packet)
+    flops = EXTRA_FLOPS.get(packet) or _flops_by_shape(flop_registry.get(packet))
     name = packet._qualified_op_name.removeprefix("aten::")
     return name, flops, view, name in READ_WHAT_THEY_RETURN
+
+
+def _flops_by_shape(counter):
+    """PyTorch's own formula, which speaks of shapes; its wrapper walks through the arguments as a tree, which is slow."""
+    formula = getattr(counter, "__wrapped__", None)
+    if formula is None:
+        return counter
+
+    def flops(*args, out_val, **kwargs):
+        shapes = [arg.shape if isinstance(arg, torch.Tensor) else arg for arg in args]
+        named = {name: arg.shape if isinstance(arg, torch.Tensor) else arg for name, arg in kwargs.items()}
+        out = out_val.shape if isinstance(out_val, torch.Tensor) else [tensor.shape for tensor in _tensors(out_val)]
+        return formula(*shapes, **named, out_shape=out)
+
+    return flops
+
+
+def _reduced(name, args, kwargs, out) -> int:
+    """How many numbers this kernel makes into one. Whether all or any are true is a question, not a reduction."""
+    if name in CONTRACT:
+        return args[CONTRACT[name]].shape[-1]
+    if (name not in SHRINK and name not in RUN_ALONG) or not args[0].is_floating_point() or not args[0].dim():
+        return 0
+    if name in RUN_ALONG:
+        return args[0].shape[kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)]
+    if len(args) > 1 and isinstance(args[1], torch.Tensor):
+        return 0  # the larger of two tensors, place by place
+    return args[0].numel() // max(_tensors(out)[0].numel(), 1)
 
 
 def _tensors(value):
@@ -110,13 +148,14 @@ class _Functions(TorchFunctionMode):
     def __init__(self):
         super().__init__()
         self.names: set[str] = set()
-        self.left = 0
+        self.left = self.longest_row = 0
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "?")
         self.names.add(name)
         if name in WAYS_OUT:
             self.left += sum(tensor.numel() for tensor in _tensors(args[:1]))
+            self.longest_row = max([self.longest_row, *(t.shape[-1] for t in _tensors(args[:1]) if t.dim())])
         return function(*args, **(kwargs or {}))
 
 
@@ -151,6 +190,7 @@ class Measurement:
             "elements": int(self.kernels.elements),
             "largest": int(self.kernels.largest),
             "live": int(self.kernels.most_live),
+            "reduced": int(max(self.kernels.reduced, self.functions.longest_row)),
             "left": int(self.functions.left),
             "python": int(self.python),
             "operators": sorted(self.kernels.operators | self.functions.names),

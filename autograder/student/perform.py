@@ -16,20 +16,33 @@ from .wire import Handle, Seeded, WireError, encode
 
 LONGEST_TEXT = 500
 TRACEBACK_LINES = 4
+# Taken before student code runs: what it puts in their place later changes nothing here.
+_clone, _detach, _nan_to_num = torch.Tensor.clone, torch.Tensor.detach, torch.Tensor.nan_to_num
+_equal, _state_of_chance = torch.equal, torch.get_rng_state
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory")
 
 
 class Performer:
-    def __init__(self, namespace: dict, device: str = "cpu"):
+    """`trap` stops forbidden operators for good; a learner's own process has none."""
+
+    def __init__(self, namespace: dict, device: str = "cpu", trap=None):
         self.namespace = namespace
         self.device = device
+        self.trap = trap
         self.modules: list[nn.Module] = []
 
     def perform(self, request: dict) -> dict:
         try:
             return getattr(self, f"do_{request['do']}")(**{k: v for k, v in request.items() if k != "do"})
         except BaseException as raised:
-            return {"error": describe(raised, self.namespace)}
+            answer = {"error": self.told(raised)}
+            if self.trap and self.trap.sprung:
+                answer["counts"] = {"operators": sorted(self.trap.sprung)}
+            return answer
+
+    def told(self, raised: BaseException) -> dict:
+        """What is said about an error of the student's code."""
+        return describe(raised, self.namespace)
 
     def reply(self, request: dict) -> bytes:
         """The answer as a frame; an answer that may not cross the wire becomes an error."""
@@ -46,21 +59,32 @@ class Performer:
         return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
 
     def do_call(
-        self, target, args=(), kwargs=None, wrt=(), cotangents=None, parameters=False, count=False, trace=False
+        self,
+        target,
+        args=(),
+        kwargs=None,
+        wrt=(),
+        cotangents=None,
+        parameters=False,
+        count=False,
+        trace=False,
+        forbidden=(),
     ) -> dict:
         """Call a function or a module; with `cotangents` differentiate it too.
 
-        With `count` count what it does, with `trace` also the memory of Python objects.
+        With `count` count what it does, with `trace` also the memory of Python objects. `forbidden` operators refuse.
         """
+        if self.trap:
+            self.trap.set(forbidden)
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
         for tensor in inputs:
             tensor.requires_grad_(True)
         given = list(tensors_in((args, kwargs)))
-        before = [tensor.detach().clone() for tensor in given]
+        before = [_clone(_detach(tensor)) for tensor in given]
         cotangents = self._fresh(cotangents)
-        chance = torch.get_rng_state()
+        chance = _state_of_chance()
         measurement = Measurement(given, trace) if count else nullcontext()
         with measurement:
             value = function(*args, **kwargs)
@@ -72,7 +96,8 @@ class Performer:
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
         if count:
             answer["counts"] = measurement.counts()
-        answer["stirred"] = not torch.equal(chance, torch.get_rng_state())
+            answer["counts"]["operators"] += sorted(self.trap.sprung) if self.trap else []
+        answer["stirred"] = not _equal(chance, _state_of_chance())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
         if list(map(id, tensors_in((args, kwargs)))) != list(map(id, given)):
             answer["changed"].append(True)  # a list or a dict holds other tensors than before
@@ -161,8 +186,29 @@ def _vjp(value, inputs, cotangents) -> list:
     ]
     if not pairs:
         return [None] * len(inputs)
-    outputs, weights = zip(*pairs, strict=True)
-    return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
+    return list(torch.autograd.grad(list(starts(pairs)), inputs, allow_unused=True))
+
+
+class _Start(torch.autograd.Function):
+    """A single number whose gradient with respect to `output` is `weight`, exactly."""
+
+    @staticmethod
+    def forward(ctx, output, weight):
+        ctx.weight = weight
+        return output.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, one):
+        return ctx.weight, None
+
+
+def starts(pairs):
+    """Where a backward pass begins, from (output, its cotangent).
+
+    To be given cotangents as such, `torch.autograd.grad` first imports PyTorch's symbolic shapes and with them SymPy,
+    which takes longer than checking an answer.
+    """
+    return (_Start.apply(output, weight) for output, weight in pairs)
 
 
 def tensors_in(value):
@@ -179,4 +225,4 @@ def tensors_in(value):
 def _same(old, new) -> bool:
     if old.shape != new.shape:
         return False
-    return torch.equal(old, new) or torch.equal(old.nan_to_num(nan=0.5), new.detach().nan_to_num(nan=0.5))
+    return _equal(old, new) or _equal(_nan_to_num(old, nan=0.5), _nan_to_num(_detach(new), nan=0.5))

@@ -33,9 +33,9 @@ NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 X32_BIT = 0x40000000
 
 
-def install() -> None:
-    """Put the filter on this process. `no_new_privs` must be set."""
-    program = _program(os.getpid())
+def install(program: list[tuple[int, int, int, int]] | None = None) -> None:
+    """Put the filter, or another program, on this process. `no_new_privs` must be set."""
+    program = program or _program(os.getpid())
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     buffer = ctypes.create_string_buffer(code)
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer)))

@@ -117,9 +117,20 @@ def _spec(tensor) -> TensorSpec:
     )
 
 
-def _lift(value, tensors, device):
+def _text(value: str) -> str:
+    """Half a character, which JSON can say and no file can hold, becomes a question mark."""
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+def _lift(value, tensors, device, depth=0):
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list):
+        raise WireError("a list that does not say what it is")
     if not isinstance(value, dict):
         return value
+    if depth > DEEPEST + 1:
+        raise WireError("the value is nested too deeply")
     (kind, content), *rest = value.items()
     if kind == "tensor":
         tensor = tensors[content] if device == "cpu" else tensors[content].to(device)
@@ -127,11 +138,11 @@ def _lift(value, tensors, device):
             tensor.came_from = str(rest[0][1])
         return tensor
     if kind == "tuple":
-        return tuple(_lift(item, tensors, device) for item in content)
+        return tuple(_lift(item, tensors, device, depth + 1) for item in content)
     if kind == "list":
-        return [_lift(item, tensors, device) for item in content]
+        return [_lift(item, tensors, device, depth + 1) for item in content]
     if kind == "dict":
-        return {key: _lift(item, tensors, device) for key, item in content.items()}
+        return {_text(key): _lift(item, tensors, device, depth + 1) for key, item in content.items()}
     if kind == "float":
         return float(content)
     if kind == "int":

@@ -19,6 +19,7 @@ import torch
 
 from . import cells, kernel, sandbox, wire
 from .perform import Performer
+from .trap import Trap
 
 
 def main(settings: dict) -> None:
@@ -58,6 +59,9 @@ def _warm_up() -> None:
     call = {"do": "call", "target": "f", "args": (x, x > 0), "wrt": [0], "cotangents": [x]}
     for count in (False, True):
         performer.reply(call | {"count": count})
+    trap = Trap()
+    for names in (("scaled_dot_product_attention",), ()):
+        trap.set(names)
 
 
 def _supervise(order, descriptors, wall, proc, shell) -> None:
@@ -134,7 +138,7 @@ def _be_the_student(order, connection, wall, proc, shell, scratch, missing) -> N
     os.closerange(keep + 1, 65536)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    performer = Performer(shell.user_ns, order["device"])
+    performer = Performer(shell.user_ns, order["device"], Trap() if order["device"] == "cpu" else None)
     output_limit = int(order["limits"]["output_kb"] * 1024)
     sys.argv = [""]
     wire.send(connection, {"missing": missing})

@@ -1,0 +1,3 @@
+"""Define nothing that was asked for. It is missing, and no more."""
+
+x = 1

@@ -1,0 +1,432 @@
+"""Submissions that are not a program: damaged files, planted files, forged cells, links, devices, names."""
+
+import copy
+import json
+import os
+import socket
+import stat
+import zipfile
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder.catalogue import find
+from autograder.specimens import solution, untouched, with_answer
+from autograder.submission import grade_id
+
+from .corpus import Attack, right_script
+from .scene import Scene
+
+MASKS = find("06_masks")
+NOTEBOOK = "06_masks.ipynb"
+WRONG = "def {}(*args, **kwargs):\n    return None"
+PLANT = "import os\nos._exit(0)\n"
+UNUSUAL: list[Attack] = []
+
+
+def attack(group: str, **about):
+    """Enter a builder in the corpus: it is given the folder to fill, the scene and the attack itself."""
+
+    def enter(build):
+        def put(scene: Scene, entry: Attack) -> None:
+            build(entry.place(scene), scene, entry)
+
+        UNUSUAL.append(Attack(f"{group}/{build.__name__}", build.__doc__.strip(), put, **about))
+        return build
+
+    return enter
+
+
+def notebook_of(source: str):
+    return new_notebook(cells=[new_code_cell(source)])
+
+
+def wrong_notebook():
+    """The released notebook with a worthless answer in every part."""
+    notebook = untouched(MASKS)
+    for part in MASKS.parts:
+        notebook = with_answer(notebook, part.name, WRONG.format(part.name))
+    return notebook
+
+
+def write(place: Path, notebook) -> None:
+    nbformat.write(notebook, place / NOTEBOOK)
+
+
+# 5: planted files
+
+
+def plant(place: Path, **files: str) -> None:
+    write(place, wrong_notebook())
+    for name, content in files.items():
+        (place / name.replace("__", ".")).write_text(content)
+
+
+@attack("05_planted_files")
+def tests_and_their_settings(place, scene, entry):
+    """A conftest.py and a pytest.ini beside the submission. Nothing may read them; it must earn nothing."""
+    plant(place, conftest__py=PLANT, pytest__ini="[pytest]\naddopts = --collect-only\n", tox__ini="[pytest]\n")
+
+
+@attack("05_planted_files")
+def start_up_files(place, scene, entry):
+    """sitecustomize.py, usercustomize.py and a .pth file beside the submission. It must earn nothing."""
+    plant(place, sitecustomize__py=PLANT, usercustomize__py=PLANT, evil__pth="import os; os._exit(0)\n")
+
+
+@attack("05_planted_files")
+def false_libraries(place, scene, entry):
+    """A torch.py, a random.py and an autograder.py that shadow the real ones. It must earn nothing."""
+    module = "class Any:\n    def __getattr__(self, name): return lambda *a, **k: True\nimport sys\nsys.modules[__name__] = Any()\n"
+    plant(place, torch__py=module, random__py=module, autograder__py=module, nbgrader_config__py=PLANT)
+
+
+# 9: forged cells
+
+
+@attack("09_forged_cells")
+def edited_check(place, scene, entry):
+    """The locked check cell replaced by a number. It must earn nothing."""
+    notebook = wrong_notebook()
+    for cell in notebook.cells:
+        if grade_id(cell).startswith("check-"):
+            cell.source = "20"
+    write(place, notebook)
+
+
+@attack("09_forged_cells")
+def deleted_check(place, scene, entry):
+    """The locked check cells deleted, for what is not there cannot fail. It must earn nothing."""
+    notebook = wrong_notebook()
+    notebook.cells = [cell for cell in notebook.cells if not grade_id(cell).startswith("check-")]
+    write(place, notebook)
+
+
+@attack("09_forged_cells")
+def repeated_name(place, scene, entry):
+    """A second cell with the name of a check cell. It must earn nothing, and stop nobody."""
+    notebook = wrong_notebook()
+    twin = copy.deepcopy(next(cell for cell in notebook.cells if grade_id(cell) == "check-causal_mask"))
+    twin.source, twin["id"] = "3.0", "twin"
+    notebook.cells.insert(0, twin)
+    write(place, notebook)
+
+
+@attack("09_forged_cells")
+def forged_points(place, scene, entry):
+    """Check cells that claim to be worth 1000 points and to be passed. It must earn nothing."""
+    notebook = wrong_notebook()
+    for cell in notebook.cells:
+        if grade_id(cell).startswith("check-"):
+            cell.metadata.nbgrader |= {"points": 1000, "locked": False, "solution": True}
+            cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "1000.0"}, execution_count=1)]
+    write(place, notebook)
+
+
+@attack("09_forged_cells")
+def forged_metadata(place, scene, entry):
+    """Metadata of the wrong types in every cell. It must earn nothing, and stop nobody."""
+    notebook = json.loads(nbformat.writes(wrong_notebook()))
+    forms = [[], "text", 7, None, {"grade_id": 5}, {"grade_id": ["x"]}, {"schema_version": 99}]
+    for i, cell in enumerate(notebook["cells"]):
+        cell["metadata"]["nbgrader"] = forms[i % len(forms)]
+    (place / NOTEBOOK).write_text(json.dumps(notebook))
+
+
+@attack("09_forged_cells")
+def another_name(place, scene, entry):
+    """A notebook under another name beside an empty one. Only the right name counts; it must earn nothing."""
+    write(place, wrong_notebook())
+    nbformat.write(solution(MASKS), place / "06_masks (1).ipynb")
+
+
+# 11, 25: what only a notebook can say
+
+
+@attack("25_ordinary_faults")
+def syntax_error(place, scene, entry):
+    """Code that cannot be parsed. It is an error, and no more."""
+    write(place, with_answer(wrong_notebook(), "causal_mask", "def causal_mask(:\n    return"))
+
+
+@attack("25_ordinary_faults", earns=20)
+def shell_commands(place, scene, entry):
+    """Shell commands and magics beside right answers. They are not run, and the answers keep their marks."""
+    notebook = solution(MASKS)
+    mark = scene.mark(entry.name)
+    notebook.cells.insert(0, new_code_cell(f"%%bash\ntouch /tmp/{mark}\nsleep 60 &"))
+    notebook.cells.insert(0, new_code_cell(f"!touch /tmp/{mark}\n!pip install nothing\n%cd /\nfiles = !ls\n%pip list"))
+    write(place, notebook)
+
+
+@attack("25_ordinary_faults", earns=20)
+def awaits_in_a_notebook(place, scene, entry):
+    """A top-level await beside right answers. It works as in Jupyter."""
+    notebook = solution(MASKS)
+    notebook.cells.insert(0, new_code_cell("import asyncio\nawait asyncio.sleep(0)"))
+    write(place, notebook)
+
+
+# 17: links and paths
+
+
+@attack("17_links_and_paths")
+def link_to_another_students_file(place, scene, entry):
+    """The notebook is a link to what somebody else handed in. It must not be followed."""
+    (place / "06_masks.py").symlink_to(scene.neighbour)
+
+
+@attack("17_links_and_paths")
+def link_to_another_students_folder(place, scene, entry):
+    """The exercise's folder is a link to somebody else's. It must not be followed."""
+    place.rmdir()
+    place.symlink_to(scene.neighbour.parent)
+
+
+@attack("17_links_and_paths")
+def link_to_a_secret(place, scene, entry):
+    """The notebook is a link to a file in the home folder of whoever grades. It must not be read."""
+    (place / NOTEBOOK).symlink_to(scene.home / "secret.txt")
+
+
+@attack("17_links_and_paths")
+def archive_that_climbs(place, scene, entry):
+    """An archive with absolute and climbing paths in place of a notebook. It must not be unpacked."""
+    mark = scene.mark(entry.name)
+    with zipfile.ZipFile(place / "06_masks.zip", "w") as archive:
+        for name in (f"/tmp/{mark}", f"../../../../../../tmp/{mark}", "../../control/06_masks/06_masks.py"):
+            archive.writestr(name, "x")
+
+
+@attack("17_links_and_paths")
+def exercise_named_to_climb(place, scene, entry):
+    """An exercise folder whose name holds dots and a backslash. It is no known exercise, and nothing is written elsewhere."""
+    other = place.with_name(f"..\\..\\{scene.mark(entry.name)}")
+    other.mkdir()
+    (other / f"{other.name}.py").write_text(right_script(MASKS))
+
+
+# 22: too much
+
+
+@attack("22_too_much")
+def notebook_of_100_mb(place, scene, entry):
+    """A notebook of 100 MB. It must be refused without being read."""
+    with open(place / NOTEBOOK, "wb") as file:
+        file.write(b'{"cells": [], "padding": "')
+        file.truncate(100 * 2**20)
+
+
+@attack("22_too_much")
+def notebook_of_100_000_cells(place, scene, entry):
+    """A notebook of 100,000 cells. It must be refused."""
+    cell = '{"cell_type":"code","source":"","metadata":{},"outputs":[],"execution_count":null}'
+    text = f'{{"nbformat":4,"nbformat_minor":4,"metadata":{{}},"cells":[{",".join([cell] * 100_000)}]}}'
+    (place / NOTEBOOK).write_text(text)
+
+
+@attack("22_too_much")
+def notebook_nested_for_ever(place, scene, entry):
+    """JSON nested a hundred thousand deep. It must be refused."""
+    (place / NOTEBOOK).write_bytes(b'{"cells":' + b"[" * 100_000)
+
+
+@attack("22_too_much")
+def one_enormous_cell(place, scene, entry):
+    """One cell of seven megabytes on a single line. It must cost only itself."""
+    write(place, notebook_of("x = " + "(" * 100 + "1+" * 3_000_000 + "1" + ")" * 100))
+
+
+@attack("22_too_much")
+def not_utf_8(place, scene, entry):
+    """Bytes that are no text. It must be refused."""
+    (place / NOTEBOOK).write_bytes(b"\xff\xfe\x00" * 1000)
+
+
+# 24: no notebook at all
+
+
+@attack("24_not_a_notebook")
+def empty_file(place, scene, entry):
+    """An empty file. It is damaged, and no more."""
+    (place / NOTEBOOK).touch()
+
+
+@attack("24_not_a_notebook")
+def half_a_notebook(place, scene, entry):
+    """A notebook cut in two. It is damaged, and no more."""
+    text = nbformat.writes(solution(MASKS))
+    (place / NOTEBOOK).write_text(text[: len(text) // 2])
+
+
+@attack("24_not_a_notebook", earns=20)
+def format_3(place, scene, entry):
+    """A right notebook in the format of 2013. It may be read or refused, but must not stop anybody."""
+    cells = [{"cell_type": "code", "language": "python", "input": right_script(MASKS), "outputs": [], "metadata": {}, "collapsed": False, "prompt_number": 1}]  # fmt: skip
+    old = {
+        "nbformat": 3,
+        "nbformat_minor": 0,
+        "metadata": {"name": ""},
+        "worksheets": [{"cells": cells, "metadata": {}}],
+    }
+    (place / NOTEBOOK).write_text(json.dumps(old))
+
+
+@attack("24_not_a_notebook", earns=20)
+def format_2(place, scene, entry):
+    """A right notebook in the format of 2011. It may be read or refused, but must not stop anybody."""
+    cells = [
+        {"cell_type": "code", "language": "python", "input": right_script(MASKS), "outputs": [], "collapsed": False}
+    ]
+    old = {"nbformat": 2, "metadata": {"name": ""}, "worksheets": [{"cells": cells}]}
+    (place / NOTEBOOK).write_text(json.dumps(old))
+
+
+@attack("24_not_a_notebook", earns=20)
+def without_metadata(place, scene, entry):
+    """Right code in cells that have lost their metadata. It may be read or refused."""
+    (place / NOTEBOOK).write_text(
+        json.dumps(
+            {"nbformat": 4, "nbformat_minor": 4, "cells": [{"cell_type": "code", "source": right_script(MASKS)}]}
+        )
+    )
+
+
+@attack("24_not_a_notebook")
+def a_folder(place, scene, entry):
+    """A folder with the name of the notebook. It is no file."""
+    (place / NOTEBOOK).mkdir()
+
+
+@attack("24_not_a_notebook")
+def a_pipe(place, scene, entry):
+    """A named pipe into which nobody writes. Nobody may wait for it."""
+    os.mkfifo(place / NOTEBOOK)
+
+
+@attack("24_not_a_notebook")
+def a_device(place, scene, entry):
+    """A device that never runs dry (a link to it, where devices cannot be made). Nobody may read from it."""
+    try:
+        os.mknod(place / NOTEBOOK, 0o666 | stat.S_IFCHR, os.stat("/dev/zero").st_rdev)
+    except OSError:
+        (place / NOTEBOOK).symlink_to("/dev/zero")
+
+
+@attack("24_not_a_notebook")
+def a_socket(place, scene, entry):
+    """A socket with the name of the notebook. It is no file."""
+    here = os.getcwd()
+    os.chdir(place)  # a socket's path may have no more than 107 characters
+    try:
+        with socket.socket(socket.AF_UNIX) as ear:
+            ear.bind(NOTEBOOK)
+    finally:
+        os.chdir(here)
+
+
+@attack("24_not_a_notebook")
+def cells_of_the_wrong_kind(place, scene, entry):
+    """Cells that are numbers, lists and null. It is damaged, and no more."""
+    (place / NOTEBOOK).write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1, [], None, {}]})
+    )
+
+
+@attack("24_not_a_notebook")
+def text_only(place, scene, entry):
+    """A notebook without code. Nothing was answered."""
+    write(place, new_notebook(cells=[new_markdown_cell("# I did it, honestly")]))
+
+
+# 26, 27: names
+
+
+def name(student: str, group: str = "27_names"):
+    def enter(build):
+        return attack(group, student=student, earns=20)(build)
+
+    return enter
+
+
+def right_program(place: Path) -> None:
+    (place / "06_masks.py").write_text(right_script(MASKS), encoding="utf-8")
+
+
+@name("<script>alert(1)<&sol;script>", "26_hostile_text")
+def script_as_a_name(place, scene, entry):
+    """A student called like a script. The name must reach every page as text."""
+    right_program(place)
+
+
+@name("=cmd|' &C calc'!A0", "26_hostile_text")
+def formula_as_a_name(place, scene, entry):
+    """A student called like a formula. It must reach the spreadsheet as text."""
+    right_program(place)
+
+
+@name("@SUM(1+1)", "26_hostile_text")
+def another_formula_as_a_name(place, scene, entry):
+    """A student whose name begins with @. It must reach the spreadsheet as text."""
+    right_program(place)
+
+
+@name(" spaces  around ")
+def spaces(place, scene, entry):
+    """A name with spaces at both ends. It is a name like any other."""
+    right_program(place)
+
+
+@name("名字 😀 ñ")
+def unicode(place, scene, entry):
+    """A name in Chinese with an emoji. It is a name like any other."""
+    right_program(place)
+
+
+@name("two\nlines\tand a tab")
+def newline(place, scene, entry):
+    """A name with a line break and a tab. It is a name like any other."""
+    right_program(place)
+
+
+@name("n" * 255)
+def as_long_as_possible(place, scene, entry):
+    """A name of 255 bytes. It is a name like any other."""
+    right_program(place)
+
+
+@name("Same Name")
+def one_of_two_cases(place, scene, entry):
+    """A name that differs from another only in case. Each keeps its own marks."""
+    right_program(place)
+
+
+@attack("27_names", student="same name")
+def other_of_two_cases(place, scene, entry):
+    """The other of the two, with a wrong answer. Each keeps its own marks."""
+    (place / "06_masks.py").write_text(WRONG.format("causal_mask"))
+
+
+@name(b"not \xff utf-8".decode(errors="surrogateescape"))
+def no_text(place, scene, entry):
+    """A name whose bytes are no text. It is a name like any other."""
+    right_program(place)
+
+
+@name("-rf --out=elsewhere")
+def options(place, scene, entry):
+    """A name that looks like options of a command. It is a name like any other."""
+    right_program(place)
+
+
+@name("results.json")
+def like_our_own_file(place, scene, entry):
+    """A student called like a file that the grader writes. Both must find their place."""
+    right_program(place)
+
+
+@name("gradescope")
+def like_our_own_folder(place, scene, entry):
+    """A student called like a folder that the grader writes. Both must find their place."""
+    right_program(place)

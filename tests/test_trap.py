@@ -1,0 +1,69 @@
+"""A forbidden operator refuses to run wherever it is called from, and works again afterwards."""
+
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from autograder.student.trap import Trap
+
+FUSED = "scaled_dot_product_attention"
+x = torch.ones(1, 2, 3)
+
+
+def fused():
+    return F.scaled_dot_product_attention(x, x, x)
+
+
+def in_a_thread():
+    caught = []
+
+    def work():
+        try:
+            fused()
+        except RuntimeError as refused:
+            caught.append(refused)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    if caught:
+        raise caught[0]
+
+
+def behind_disabled_modes():
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass():
+        fused()
+
+
+@pytest.fixture
+def trap():
+    trap = Trap()
+    yield trap
+    trap.set(())
+
+
+@pytest.mark.parametrize("call", [fused, in_a_thread, behind_disabled_modes], ids=lambda call: call.__name__)
+def test_it_refuses_and_remembers(trap, call):
+    trap.set([FUSED])
+    with pytest.raises(RuntimeError, match="write it by hand"):
+        call()
+    assert trap.sprung == {FUSED}
+
+
+def test_only_what_is_forbidden_now_refuses(trap):
+    trap.set([FUSED])
+    assert torch.softmax(x, -1).sum() == 2
+    trap.set(["softmax"])
+    with pytest.raises(RuntimeError, match="softmax"):
+        torch.softmax(x, -1)
+    trap.set(())
+    assert trap.sprung == set()
+    assert torch.softmax(x, -1).sum() == 2
+    assert fused().shape == x.shape
+
+
+def test_a_function_of_python_is_no_operator(trap):
+    trap.set(["multi_head_attention_forward"])
+    assert fused().shape == x.shape
