@@ -1,0 +1,76 @@
+"""A learner's progress as one page to keep: exercises, parts, mistakes met and overcome, in both languages."""
+
+import base64
+import hashlib
+import importlib.resources
+from datetime import date
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from . import progress
+from .catalogue import Exercise, Part, catalogue
+from .language import VERDICTS
+from .mistakes import mistakes_of
+from .sections import section
+
+
+def page(lang: str) -> str:
+    """Self-contained HTML that loads and runs nothing; the reader chooses the language, `lang` comes first."""
+    templates = Environment(
+        loader=PackageLoader("autograder"),
+        autoescape=select_autoescape(default=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (importlib.resources.files("autograder") / "templates" / "progress.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    exercises = [_exercise(exercise, progress.load().get(exercise.name, {})) for exercise in catalogue().values()]
+    return templates.get_template("progress.html").render(
+        lang=lang, style=style, digest=digest, exercises=exercises, today=date.today().isoformat(), **_totals(exercises)
+    )
+
+
+def _exercise(exercise: Exercise, known: dict) -> dict:
+    parts = [_part(exercise, part, known.get(part.name)) for part in exercise.parts]
+    return {
+        "name": exercise.name,
+        "title": exercise.title,
+        "parts": parts,
+        "right": sum(part["verdict"] == "pass" for part in parts),
+        "score": sum(part["score"] for part in parts),
+        "points": exercise.points,
+        "begun": any(part["checks"] for part in parts),
+    }
+
+
+def _part(exercise: Exercise, part: Part, entry: dict | None) -> dict:
+    entry = entry or progress.untouched()
+    texts = {mistake.name: mistake.text for mistake in mistakes_of(exercise.module)} if entry["mistakes"] else {}
+    met = [
+        {"text": texts.get(name, {"en": name, "zh": name}), "times": seen["times"],
+         "met": _day(seen["met"]), "overcome": _day(seen["overcome"])}
+        for name, seen in entry["mistakes"].items()
+    ]  # fmt: skip
+    return entry | {
+        "name": part.name,
+        "points": part.points,
+        "word": VERDICTS.get(entry["verdict"], VERDICTS["missing"]),
+        "right": _day(entry["right"]),
+        "mistakes": met,
+        "section": section(exercise, part) if met else None,
+    }
+
+
+def _totals(exercises: list[dict]) -> dict:
+    mistakes = [met for exercise in exercises for part in exercise["parts"] for met in part["mistakes"]]
+    return {
+        "score": sum(exercise["score"] for exercise in exercises),
+        "points": sum(exercise["points"] for exercise in exercises),
+        "done": sum(exercise["right"] == len(exercise["parts"]) for exercise in exercises),
+        "met": len(mistakes),
+        "overcome": sum(met["overcome"] is not None for met in mistakes),
+    }
+
+
+def _day(moment: str | None) -> str | None:
+    return moment and moment[:10]
