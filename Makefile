@@ -5,17 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 BUILD := _build
-SAMPLE := $(BUILD)/sample_class
+SAMPLE := tests/sample_class
 GRADED := $(BUILD)/class
 SITE := $(BUILD)/site/index.html
 
-SOURCES := $(shell find autograder solutions exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
+SOURCES := $(shell find autograder solutions exercises $(SAMPLE) -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
-# Tests that only compute: they share the cores. The others start graders, browsers and sandboxes of their own.
-IN_PROCESS := tests/test_right_answers.py tests/reference
+# Tests that only compute or look at pages: they share the cores. The others start graders and sandboxes of their own.
+SIDE_BY_SIDE := tests/test_right_answers.py tests/reference tests/website
 PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
-.PHONY: all site serve test browser audit bench lab clean
+.PHONY: all site serve test browser postgres audit bench lab clean
 .DELETE_ON_ERROR:
 
 all: $(SITE) $(GRADED)/class.html
@@ -42,17 +42,16 @@ $(SITE): $(VENV)/.installed $(PAGES) autograder/catalogue.toml
 serve: $(SITE)
 	$(RUN) book/serve.py
 
-$(GRADED)/class.html: $(VENV)/.installed $(SOURCES)
-	@rm -rf $(SAMPLE)
-	$(RUN) -m autograder.specimens $(SAMPLE)
-	cd $(BUILD) && ../$(RUN) -m autograder grade sample_class --out class --fresh
+$(GRADED)/class.html: $(VENV)/.installed $(SOURCES) $(shell find $(SAMPLE) -type f)
+	@mkdir -p $(BUILD)
+	cd $(BUILD) && ../$(RUN) -m autograder grade ../$(SAMPLE) --out class --fresh
 	@touch $@
 
-test: $(VENV)/.installed browser $(SITE)
+test: $(VENV)/.installed browser postgres $(SITE)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(RUN) -m pytest --numprocesses auto $(IN_PROCESS)
-	$(RUN) -m pytest $(addprefix --ignore=,$(IN_PROCESS))
+	$(RUN) -m pytest --numprocesses auto --dist worksteal $(SIDE_BY_SIDE)
+	$(RUN) -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
 
 # The site is tested in Debian's Chromium, with a font that has Chinese.
 browser:
@@ -60,15 +59,20 @@ browser:
 	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk \
 	  || { echo "The site's tests need Chromium and a Chinese font; on Debian: sudo apt-get install chromium fonts-noto-cjk"; exit 1; }
 
+# The gradebook is also tested in a real PostgreSQL server.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq postgresql; } \
+	  || echo "The gradebook's tests skip PostgreSQL, which is not here; on Debian: sudo apt-get install postgresql"
+
 audit: $(VENV)/.installed
 	$(RUN) -m autograder audit
 
 bench: $(VENV)/.installed
-	@mkdir -p $(BUILD)
-	$(RUN) -m autograder bench --json $(BUILD)/bench.json
+	$(RUN) -m autograder bench
 
 lab: $(VENV)/.installed
-	$(VENV)/bin/jupyter lab --notebook-dir exercises
+	$(VENV)/bin/jupyter lab --notebook-dir exercises $(if $(filter 0,$(shell id -u)),--allow-root)
 
 clean:
 	rm -rf $(BUILD) $(VENV) build *.egg-info .pytest_cache .ruff_cache

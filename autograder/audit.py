@@ -17,8 +17,8 @@ from . import garbage, pages
 from .catalogue import Exercise, catalogue
 from .diagnosis import diagnose
 from .examiner import examination
+from .hinting import afterwards, hints
 from .mistakes import mistakes_of
-from .notebook import hints
 from .proxy import Local, Student
 from .release import EXERCISES, SOLUTIONS, ReleaseError, course_root, is_current
 from .selfcheck import examine_file
@@ -127,6 +127,8 @@ def _names(exercise: Exercise) -> Iterator[str]:
     for name, steps in given.items():
         if any(set(step) != {"en", "zh"} for step in steps):
             yield f"autograder/hints/{exercise.name}.toml: a hint for {name} lacks a language"
+    if any(set(afterwards(exercise)[about]) != {"en", "zh"} for about in ("why", "next")):
+        yield f"autograder/hints/{exercise.name}.toml: what is said afterwards lacks a language"
 
 
 def _same_signature(function, part) -> bool:

@@ -4,10 +4,10 @@ nbgrader gives full marks to silence, so every check cell gets a number, also wh
 """
 
 import copy
-from pathlib import Path
+from functools import cache
 
 import nbformat
-from nbformat.v4 import new_output
+from nbformat import NotebookNode
 
 from . import card
 from .catalogue import Exercise
@@ -23,39 +23,47 @@ def fill(notebook, exercise: Exercise, result: dict, cells: list[Cell], lang: st
         cell.outputs, cell.execution_count = [], None
     for cell, seen in zip(code, cells, strict=False):
         if seen.output:
-            cell.outputs.append(new_output("stream", name="stdout", text=seen.output))
+            cell.outputs.append(_printed(seen.output))
         if seen.broken:
-            cell.outputs.append(new_output("stream", name="stdout", text=seen.broken.message[lang] + "\n"))
+            cell.outputs.append(_printed(seen.broken.message[lang] + "\n"))
     restore(notebook, exercise)
     checks = {grade_id(cell): cell for cell in notebook.cells}
     for part in result["parts"]:
         cell = checks[f"check-{part['id']}"]
         shown = {"text/html": card.html(part, lang), "text/plain": card.text(part, lang)}
+        score = {"text/plain": repr(float(part["score"]))}
         cell.outputs = [
-            new_output("display_data", data=shown),
-            new_output("execute_result", data={"text/plain": repr(float(part["score"]))}, execution_count=None),
+            NotebookNode(output_type="display_data", data=NotebookNode(shown), metadata=NotebookNode()),
+            NotebookNode(
+                output_type="execute_result", data=NotebookNode(score), metadata=NotebookNode(), execution_count=None
+            ),
         ]
 
 
-def write(path: Path, exercise: Exercise, graded, script: str | None, lang: str) -> None:
-    """Write the autograded notebook of one submission to `path`."""
-    notebook = copy.deepcopy(graded.notebook)
+def _printed(text: str) -> NotebookNode:
+    """An output cell. nbformat's own maker checks each against the schema; the whole notebook is checked when written."""
+    return NotebookNode(output_type="stream", name="stdout", text=text)
+
+
+def filled(exercise: Exercise, graded, script: str | None, lang: str) -> NotebookNode:
+    """The autograded notebook of one submission. The submitted notebook in `graded` becomes it."""
+    notebook = graded.notebook
     if notebook is None:
         notebook = _stand_in(exercise, script)
     fill(notebook, exercise, graded.result, graded.cells if graded.notebook is not None else [], lang)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    nbformat.write(notebook, path)
+    return notebook
 
 
-def _released(exercise: Exercise):
+@cache
+def released(exercise: Exercise) -> NotebookNode:
+    """The notebook as released, read once: copy what you want to change."""
     path = course_root() / EXERCISES / exercise.name / f"{exercise.name}.ipynb"
     return nbformat.read(path, as_version=4)
 
 
 def restore(notebook, exercise: Exercise) -> None:
     """Put back every locked cell as it was released; forged or repeated names lose their meaning."""
-    original = {grade_id(cell): cell for cell in _released(exercise).cells if grade_id(cell)}
+    original = {grade_id(cell): cell for cell in released(exercise).cells if grade_id(cell)}
     seen = set()
     for cell in notebook.cells:
         name = grade_id(cell)
@@ -73,7 +81,7 @@ def restore(notebook, exercise: Exercise) -> None:
 
 def _stand_in(exercise: Exercise, script: str | None):
     """The released notebook, with a script in place of the first answer, or as it is."""
-    notebook = _released(exercise)
+    notebook = copy.deepcopy(released(exercise))
     if script is not None:
         answers = [cell for cell in notebook.cells if grade_id(cell).startswith("answer-")]
         for cell in answers:

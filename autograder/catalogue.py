@@ -32,9 +32,10 @@ class Part:
     signature: str
     kind: str  # "function" or "class"
     returns: tuple[str, ...]
-    points: int
+    points: float  # whole or half
     minutes: int
     difficulty: int  # 1 to 5
+    section: str  # the label of the section of the chapter that teaches it
     forbidden: frozenset[str]  # operators and functions that would do the exercise for the learner
 
 
@@ -50,8 +51,9 @@ class Exercise:
         return int(self.name[:2])
 
     @property
-    def points(self) -> int:
-        return sum(part.points for part in self.parts)
+    def points(self) -> float:
+        total = sum(part.points for part in self.parts)
+        return int(total) if total == int(total) else total
 
     @property
     def module(self) -> str:
@@ -131,7 +133,8 @@ def _exercise(entry, defaults, groups) -> Exercise:
 
 def _part(entry, exercise, groups) -> Part:
     where = f"{exercise}.{entry.get('name', '?')}"
-    _keys(entry, {"name", "signature", "returns", "points", "minutes", "difficulty"}, {"kind", "forbidden"}, where)
+    needed = {"name", "signature", "returns", "points", "minutes", "difficulty", "section"}
+    _keys(entry, needed, {"kind", "forbidden"}, where)
     if not entry["name"].isidentifier():
         raise CatalogueError(f"{where}: not a Python name")
     try:
@@ -141,6 +144,8 @@ def _part(entry, exercise, groups) -> Part:
     if entry.get("kind", "function") not in ("function", "class"):
         raise CatalogueError(f"{where}: kind is function or class")
     _positive({key: entry[key] for key in ("points", "minutes", "difficulty")}, where)
+    if entry["points"] % 0.5:
+        raise CatalogueError(f"{where}: points are whole or half, not {entry['points']}")
     if entry["difficulty"] > 5:
         raise CatalogueError(f"{where}: difficulty is 1 to 5")
     if unknown := set(entry.get("forbidden", ())) - set(groups):
@@ -153,6 +158,7 @@ def _part(entry, exercise, groups) -> Part:
         points=entry["points"],
         minutes=entry["minutes"],
         difficulty=entry["difficulty"],
+        section=entry["section"],
         forbidden=frozenset(name for group in entry.get("forbidden", ()) for name in groups[group]),
     )
 

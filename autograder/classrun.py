@@ -1,24 +1,26 @@
-"""Grade a whole folder: in parallel, with a journal so that a stopped run goes on where it stopped."""
+"""Grade a whole class: in parallel or on a cluster, going on where a stopped run stopped.
 
-import hashlib
-import json
-import multiprocessing
-import os
-import secrets
+Results pass through one at a time, from the workers to the journal, the gradebook and the autograded notebooks.
+"""
+
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
-from functools import cache
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from . import autograded, gradebook, report, trust
+from . import report, trust
 from .catalogue import catalogue
-from .grading import grade
-from .release import SOLUTIONS, course_root
-from .submission import LARGEST_FILE, Submission, discover
-from .zygote import shared
+from .collecting import collect
+from .entering import Entering
+from .files import whole_files, write_whole
+from .fingerprint import fingerprint, grader
+from .journal import Journal
+from .submission import Submission, loaded
+from .work import Outcome, Task, control, given_up, missing_layers, work, work_anywhere
+from .workers import Lost, Workers, dying
 
-AHEAD = 4  # submissions waiting per worker: enough to keep it busy, few enough for constant memory
+JOURNAL, COLLECTED = "journal.jsonl", ".collected"  # no student is called so
 
 
 @dataclass(frozen=True)
@@ -32,159 +34,90 @@ class Options:
     trust_submissions: bool = False
     lang: str = "en"
     autograded: Path = Path("autograded")
+    dask: str | None = None  # the address of a cluster's scheduler
 
 
-def run(options: Options, progress: Callable[[dict, int], None] = lambda result, total: None) -> list[dict]:
+def run(
+    options: Options,
+    progress: Callable[[dict, int], None] = lambda result, total: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[dict]:
     """Grade everything in the folder, and write reports, gradebook and autograded notebooks."""
     trust.demand_linux()
-    submissions = discover(options.folder)
-    if not options.trust_submissions:
-        trust.demand(missing_layers(options.device), options.lang)
+    submissions = collect(options.folder, options.out / COLLECTED, options.lang, tell)
     options.out.mkdir(parents=True, exist_ok=True)
-    journal = Journal(options.out / "journal.jsonl", options.fresh)
-    known = {s.exercise for s in submissions} & set(catalogue())
-    for exercise in sorted(known):
-        _control(exercise, journal.salt, options)
-    results = {}
-    with gradebook.opened(options.db, known) as book:
-        for key, result in _graded(submissions, journal, options):
-            results[result["student"], result["exercise"]] = result
-            if key is not None:
-                journal.add(key, result)
-            if result["exercise"] in known:
-                gradebook.record(book, result)
-            progress(result, len(submissions))
-    ordered = [results[s.student, s.exercise] for s in submissions]
-    report.write_all(ordered, options.out, options.lang)
-    return ordered
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(options.out / JOURNAL, options.fresh))
+        crew = stack.enter_context(_crew(options))
+        book = stack.enter_context(Entering(options.db, journal))
+        waiting = []
+        for submission in submissions:
+            if _is_done(submission, journal, options):
+                book.enter(submission, graded_now=False)
+                progress(journal.result(submission.student, submission.exercise), len(submissions))
+            else:
+                waiting.append(submission)
+        for task, outcome in _graded(waiting, crew, journal.salt, options):
+            if outcome.notebook is not None:
+                write_whole(_autograded_path(options, task.submission), outcome.notebook)
+            journal.add(task.key, outcome.result)
+            book.enter(task.submission, graded_now=True)
+            progress(outcome.result, len(submissions))
+        results = [journal.result(s.student, s.exercise) for s in submissions]
+        with whole_files(options.out) as draft:
+            report.write_all(results, draft, options.lang, submissions)
+        book.finish()
+    return results
 
 
-class UnsoundGrader(Exception):
-    """The grader fails a solution that is known to be right; it must not judge anybody."""
+def _crew(options: Options):
+    if options.dask is None:
+        return Workers(options.jobs, options.device)
+    from .cluster import Cluster
+
+    return Cluster(options.dask, options.lang)
 
 
-def _control(exercise: str, salt: str, options: Options) -> None:
-    """Grade the model solution first. A machine on which it fails would fail everybody."""
-    solution = course_root() / SOLUTIONS / exercise / f"{exercise}.ipynb"
-    result = grade("control", exercise, str(solution), salt, options.device).result
-    if result["verdict"] != "pass":
-        reasons = "\n".join(part["message"][options.lang] for part in result["parts"] if part["verdict"] != "pass")
-        text = {
-            "en": f"On this machine the model solution of {exercise} is not accepted, so nothing was graded:\n{reasons}",
-            "zh": f"在这台机器上，{exercise} 的标准解答未能通过，因此没有给任何提交评分：\n{reasons}",
-        }
-        raise UnsoundGrader(text[options.lang])
+def _is_done(submission: Submission, journal: Journal, options: Options) -> bool:
+    key = fingerprint(loaded(submission), journal.salt, options.device, options.lang)
+    if not journal.holds(submission.student, submission.exercise, key):
+        return False
+    return submission.exercise not in catalogue() or _autograded_path(options, submission).exists()
 
 
-def _graded(submissions, journal, options) -> Iterator[tuple[str | None, dict]]:
-    """Results as they come, with the key to journal them under; None for those already in the journal."""
-    waiting = []
-    for submission in submissions:
-        key = fingerprint(submission, journal.salt, options)
-        if (done := journal.results.get(key)) and _autograded_path(options, submission).exists():
-            yield None, done
-        else:
-            waiting.append((key, submission))
-    if options.jobs == 1 or len(waiting) <= 1:
-        for key, submission in waiting:
-            yield key, work(submission, journal.salt, options)
+def _graded(waiting: list[Submission], crew, salt: str, options: Options) -> Iterator[tuple[Task, Outcome]]:
+    """What comes back, as it comes. Nobody is judged by a machine that has not proved itself."""
+    if not waiting:
         return
-    context = multiprocessing.get_context("spawn")
-    jobs = min(options.jobs, len(waiting))
-    with ProcessPoolExecutor(jobs, context, initializer=shared, initargs=(options.device,)) as pool:
-        queue, running = iter(waiting), {}
-        for key, submission in queue:
-            running[pool.submit(work, submission, journal.salt, options)] = key
-            if len(running) < options.jobs * AHEAD:
-                continue
-            yield from _finished(running)
-        while running:
-            yield from _finished(running)
+    known = sorted({submission.exercise for submission in waiting} & set(catalogue()))
+    if options.dask is not None:
+        graders = {exercise: grader(exercise) for exercise in known}
+        function = partial(work_anywhere, graders=graders, trusted=options.trust_submissions)
+    else:
+        function = work
+        if not options.trust_submissions:
+            [missing] = _certain(crew, missing_layers, [options.device])
+            trust.demand(missing, options.lang)
+        _certain(crew, partial(control, salt=salt, device=options.device, lang=options.lang), known)
+    for task, value in crew.map(function, _tasks(waiting, salt, options)):
+        yield task, given_up(task, value.tries) if isinstance(value, Lost) else value
 
 
-def _finished(running: dict) -> Iterator[tuple[str, dict]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        yield running.pop(future), future.result()
+def _certain(crew: Workers, function: Callable, about: list) -> list:
+    """What comes back for each; that nothing comes back is not accepted."""
+    values = [value for _, value in crew.map(function, about)]
+    if any(isinstance(value, Lost) for value in values):
+        raise dying()
+    return values
 
 
-def work(submission: Submission, salt: str, options: Options) -> dict:
-    """Grade one submission and write its autograded notebook. Runs in a worker."""
-    path = str(submission.path) if submission.path else None
-    graded = grade(submission.student, submission.exercise, path, salt, options.device)
-    exercise = catalogue().get(submission.exercise)
-    if exercise is not None:
-        script = None
-        if submission.path and submission.path.suffix == ".py" and graded.cells:
-            script = "\n".join(cell.source for cell in graded.cells)
-        autograded.write(_autograded_path(options, submission), exercise, graded, script, options.lang)
-    return graded.result
+def _tasks(waiting: list[Submission], salt: str, options: Options) -> Iterator[Task]:
+    """A submission is read when its turn comes, so that few are in memory."""
+    for submission in waiting:
+        submission = loaded(submission)
+        key = fingerprint(submission, salt, options.device, options.lang)
+        yield Task(key, submission, salt, options.device, options.lang)
 
 
 def _autograded_path(options: Options, submission: Submission) -> Path:
     return options.autograded / submission.student / submission.exercise / f"{submission.exercise}.ipynb"
-
-
-def missing_layers(device: str) -> dict[str, str]:
-    """Start a process without student code and ask what holds."""
-    limits = next(iter(catalogue().values())).limits
-    process = shared(device).spawn(limits)
-    process.end()
-    return process.missing_layers
-
-
-class Journal:
-    """One line a graded submission, written to the disk before the next is begun."""
-
-    def __init__(self, path: Path, fresh: bool):
-        self.path, self.results = path, {}
-        salt = os.environ.get("AUTOGRADER_SALT")
-        lines = [] if fresh or not path.exists() else path.read_bytes().split(b"\n")
-        entries = [entry for entry in map(_entry, lines) if entry]
-        kept = next((entry["salt"] for entry in entries if "salt" in entry), None)
-        self.salt = salt or kept or secrets.token_hex(16)
-        self.results = {entry["key"]: entry["result"] for entry in entries if "key" in entry}
-        with open(path, "wb" if fresh else "ab") as file:
-            os.chmod(path, 0o600)
-            if not fresh and lines and lines[-1]:
-                file.write(b"\n")  # a line cut short by a power cut must not spoil the next
-            if kept != self.salt:
-                file.write(json.dumps({"salt": self.salt}).encode() + b"\n")
-
-    def add(self, key: str, result: dict) -> None:
-        with open(self.path, "ab") as file:
-            file.write(json.dumps({"key": key, "result": result}, ensure_ascii=False).encode(errors="replace") + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _entry(line: bytes) -> dict | None:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
-def fingerprint(submission: Submission, salt: str, options: Options) -> str:
-    """Changes when the submission, the course's grader, the salt or the device does."""
-    content = hashlib.blake2b(digest_size=16)
-    for text in (submission.student, submission.exercise, salt, options.device, options.lang, _grader()):
-        content.update(text.encode(errors="surrogateescape") + b"\0")
-    try:
-        if submission.path and submission.path.is_file():
-            with open(submission.path, "rb") as file:
-                content.update(submission.path.suffix.encode() + file.read(LARGEST_FILE + 1))
-    except OSError as refused:
-        content.update(str(refused).encode())
-    return content.hexdigest()
-
-
-@cache
-def _grader() -> str:
-    content = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.rglob("*")):
-        if path.suffix in (".py", ".toml"):
-            content.update(path.read_bytes())
-    content.update(json.dumps({n: asdict(e.limits) for n, e in catalogue().items()}).encode())
-    return content.hexdigest()

@@ -6,16 +6,20 @@ the way, whose rounding any other right formula may inherit (exp(x - logsumexp(x
 allowed. So a right answer may reorder its sums, and an epsilon where none belongs is still seen.
 """
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
+from . import evidence
 from .catalogue import catalogue
 from .proxy import Student
-from .verdicts import require, wrong
+from .student.perform import starts
+from .verdicts import Broken, require, wrong
 
 MULTIPLE = 16  # of the measured errors
 ULPS = 4  # of the result, at the size of the largest number met on the way
@@ -77,12 +81,20 @@ def vjp(formula, args, kwargs, wrt, cotangents) -> tuple[torch.Tensor, ...]:
     value = formula(*args, **kwargs)
     outputs = value if isinstance(value, tuple) else (value,)
     used = [(out, weight.to(out)) for out, weight in zip(outputs, cotangents, strict=True) if weight is not None]
-    found = torch.autograd.grad([out for out, _ in used], inputs, [weight for _, weight in used], allow_unused=True)
+    found = torch.autograd.grad(list(starts(used)), inputs, allow_unused=True)
     return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
 
 
 def agree(value, formula, *args, **kwargs) -> None:
     """Raise `Broken` unless `value` is what `formula` gives: structure, shape, dtype, finiteness, then values."""
+    try:
+        _agree(value, formula, args, kwargs)
+    except Broken as broken:
+        evidence.name_inputs(broken, formula, args, kwargs)
+        raise
+
+
+def _agree(value, formula, args, kwargs) -> None:
     name = formula.__name__
     expected = _expectation(formula, args, kwargs)
     leaves = _same_structure(value, expected.wanted, name)
@@ -129,7 +141,7 @@ def _agree_tensor(label, answer, form, true, error) -> None:
     if off.max() <= error:
         return
     worst = int(off.argmax())
-    index = [int(i) for i in torch.unravel_index(torch.tensor(worst), form.shape)]
+    index = [int(i) for i in np.unravel_index(worst, tuple(form.shape))]  # PyTorch's own would first import SymPy
     yours, expected = got.flatten()[worst].item(), true.flatten()[worst].item()
     if form.is_floating_point():
         size = "" if off.max() == torch.inf else f" {off.max():.3g}"
@@ -139,10 +151,12 @@ def _agree_tensor(label, answer, form, true, error) -> None:
         share = (off > 0).double().mean()
         en, zh = f"{share:.0%} of the entries differ, first at {index}", f"{share:.0%} 的元素不同，首个在 {index}"
         yours, expected = _exact(yours, form), _exact(expected, form)
-    raise wrong(
+    broken = wrong(
         f"{label}: {en}\n  yours {_number(yours)}, expected {_number(expected)}",
         f"{label}：{zh}\n  你的 {_number(yours)}，应为 {_number(expected)}",
     )
+    evidence.lay_side_by_side(broken, answer, true.to(form.dtype), index)
+    raise broken
 
 
 @dataclass(frozen=True)
@@ -231,8 +245,9 @@ def _distance(a, b) -> float:
 def _largest(tensor) -> float:
     if not isinstance(tensor, torch.Tensor) or not tensor.numel():
         return 0.0
-    sizes = tensor.detach().double().abs()
-    return float(sizes.masked_fill(~sizes.isfinite(), 0.0).max())
+    sizes = tensor.detach().abs() if tensor.is_floating_point() else tensor.double().abs()
+    largest = float(sizes.max())
+    return largest if math.isfinite(largest) else float(sizes.masked_fill(~sizes.isfinite(), 0.0).max())
 
 
 def _dtype(value) -> torch.dtype | None:

@@ -1,8 +1,9 @@
 """Name the mistake behind a wrong answer by comparing behaviour, never source code.
 
-Every mistake of the part sits the same tests with the same inputs. A mistake that broke the same promise and gave
-the same outputs as the student is the one. Failing that, one whose errors mostly point the same way (another epsilon,
-another large negative number) will do, when it broke the same promises or only some more or fewer.
+Every mistake of the part sits the same tests with the same inputs. A mistake that broke the same promise and gave the
+same outputs as the student is the one; where several did, the other promises decide. Failing that, one whose errors mostly
+point the same way (another epsilon, another large negative number) will do, when it broke the same promises or only some
+more or fewer.
 """
 
 from functools import lru_cache
@@ -10,7 +11,7 @@ from functools import lru_cache
 import torch
 
 from .catalogue import Exercise
-from .examiner import Outcome, PartResult, examination
+from .examiner import Outcome, PartResult, examination, one_thread
 from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
 from .verdicts import Verdict
@@ -22,6 +23,11 @@ ALIGNED = 0.98  # cosine between two errors that are the same mistake in another
 
 def diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | None:
     """The mistake that explains most of what went wrong in this part, if one does."""
+    with one_thread():
+        return _diagnose(exercise, result, salt)
+
+
+def _diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | None:
     if result.verdict not in (Verdict.WRONG, Verdict.ERROR, Verdict.POLICY):
         return None
     known = [mistake for mistake in mistakes_of(exercise.module) if mistake.part == result.part.name]
@@ -31,25 +37,48 @@ def diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | Non
             break
     else:
         return None
+    if exact := [m for m in suspects if _resembles(outcome, exercise, m, salt, ways=(_close,))]:
+        return _narrowed(exact, result, exercise, salt)
     scores = {mistake.name: _resemblance(result, exercise, mistake, salt) for mistake in suspects}
     best = max(suspects, key=lambda mistake: scores[mistake.name])
     return best if scores[best.name] > (0, 0) else None
 
 
+def _narrowed(suspects: list[Mistake], result: PartResult, exercise: Exercise, salt: str) -> Mistake:
+    """Promise by promise, broken ones first, those stay that fare as the student does, until one is left."""
+    for ours in sorted(result.outcomes, key=lambda outcome: outcome.broken is None):
+        if len(suspects) == 1:
+            break
+        if ours.broken:
+            alike = [m for m in suspects if _resembles(ours, exercise, m, salt, ways=(_close,))]
+        else:
+            alike = [m for m in suspects if not _behaviour(exercise, m.name, m.part, ours.test, salt, True).broken]
+        suspects = alike or suspects
+    return suspects[0]
+
+
 @lru_cache(maxsize=16384)
-def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str) -> Outcome:
-    """How a mistake, or with None the reference itself, fares in one test."""
+def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str, lenient: bool = False) -> Outcome:
+    """How a mistake, or with None the reference itself, fares in one test. `lenient` does not look for forbidden help."""
     exam = examination(exercise)
     namespace = {p.name: getattr(exam.reference, p.name) for p in exercise.parts}
     if name is not None:
         namespace[part] = next(m.answer for m in mistakes_of(exercise.module) if m.name == name)
-    return exam.outcome(test, Student(Local(namespace)), salt)
+    return exam.outcome(test, Student(Local(namespace)), salt, lenient)
 
 
-def _resembles(ours: Outcome, exercise: Exercise, mistake: Mistake, salt: str) -> bool:
-    theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt)
-    right = _behaviour(exercise, None, mistake.part, ours.test, salt)
-    return bool(theirs.broken) and (_alike(ours, theirs, right, _close) or _alike(ours, theirs, right, _aligned))
+def _resembles(ours: Outcome, exercise: Exercise, mistake: Mistake, salt: str, ways=None) -> bool:
+    """Whether the mistake breaks this promise in the same way. Most are ruled out by their outputs alone, quickly."""
+    right = _right(ours, exercise, mistake.part, salt)
+    for lenient in (False,) if ours.broken.verdict is Verdict.POLICY else (True, False):
+        theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt, lenient)
+        if not theirs.broken or not any(_alike(ours, theirs, right, way) for way in ways or (_close, _aligned)):
+            return False
+    return True
+
+
+def _right(ours: Outcome, exercise: Exercise, part: str, salt: str) -> Outcome:
+    return _behaviour(exercise, None, part, ours.test, salt, lenient=True)
 
 
 def _resemblance(result: PartResult, exercise: Exercise, mistake: Mistake, salt: str) -> tuple[int, int]:
@@ -58,11 +87,11 @@ def _resemblance(result: PartResult, exercise: Exercise, mistake: Mistake, salt:
     broken, its_broken = set(), set()
     for ours in result.outcomes:
         theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt)
-        right = _behaviour(exercise, None, mistake.part, ours.test, salt)
         agreeing += (ours.broken is None) == (theirs.broken is None)
         broken |= {ours.test} if ours.broken else set()
         its_broken |= {ours.test} if theirs.broken else set()
         if ours.broken and theirs.broken:
+            right = _right(ours, exercise, mistake.part, salt)
             explained += _alike(ours, theirs, right, _close)
             pointing += _alike(ours, theirs, right, _aligned)
     if explained:

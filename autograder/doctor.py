@@ -15,7 +15,20 @@ from . import trust
 from .proofs import ESCAPES, HOLDS, MISSING, UNPROVEN, Finding, Laboratory, prove
 
 SOUND, UNSOUND = 0, 3
-ALWAYS = ("limits", "environment", "memory")  # need nothing of the machine: nothing else can stand in for them
+ALWAYS = {  # promises that need nothing of the machine, by the layer that keeps each: nothing else can stand in for it
+    "memory": {
+        "en": "student code can find no answer, so that marks can only be earned",
+        "zh": "学生代码找不到任何答案，分数只能靠做对得到",
+    },
+    "environment": {
+        "en": "student code is told no secret of whoever grades",
+        "zh": "学生代码得不到评分者的任何秘密",
+    },
+    "limits": {
+        "en": "student code comes to an end, whatever it does",
+        "zh": "学生代码无论做什么都会被终止",
+    },
+}
 SHOWN = ("torch", "numpy", "safetensors", "ipython", "nbgrader", "pytest")
 REQUIREMENTS = Path(__file__).parents[1] / "requirements.txt"
 
@@ -222,19 +235,31 @@ def _obstacles() -> list[str]:
 
 
 def _tell_promises(console: Console, lang: str, findings: list[Finding]) -> int:
-    proven = {finding.layer for finding in findings if finding.status == HOLDS}
+    by_layer = {finding.layer: finding for finding in findings}
     console.print()
-    for promise in trust.PROMISES.values():
-        keepers = [LAYERS[layer][lang][0] for layer in promise["layers"] if layer in proven]
-        kept = _say(lang, "kept by ", "由以下各层保证：") + _say(lang, ", ", "、").join(keepers)
-        broken = _say(lang, "NOT KEPT", "无法保证")
-        console.print(promise[lang] + _say(lang, ": ", "：") + (kept if keepers else broken), markup=False)
+    promises = [*trust.PROMISES.values(), *({**text, "layers": (layer,)} for layer, text in ALWAYS.items())]
+    for promise in promises:
+        said = _kept_or_why_not([by_layer[layer] for layer in promise["layers"]], lang)
+        console.print(promise[lang] + _say(lang, ": ", "：") + said, markup=False)
     sound = kept_promises(findings)
     console.print(
         _say(lang, "Strangers' code may be graded on this machine.", "这台机器可以批改他人的代码。") if sound
         else _say(lang, "Strangers' code should not be graded on this machine.", "不应在这台机器上批改他人的代码。")
     )  # fmt: skip
+    console.print(
+        _say(lang, "What is promised, what is not, and how it is tested: SECURITY.md",
+             "保证什么、不保证什么、如何测试：见 SECURITY.md")
+    )  # fmt: skip
     return SOUND if sound else UNSOUND
+
+
+def _kept_or_why_not(findings: list[Finding], lang: str) -> str:
+    """Which layers keep a promise, or what became of each that should."""
+    keepers = [LAYERS[finding.layer][lang][0] for finding in findings if finding.status == HOLDS]
+    if keepers:
+        return _say(lang, "kept by ", "由以下各层保证：") + _say(lang, ", ", "、").join(keepers)
+    reasons = [f"{LAYERS[f.layer][lang][0]}: {happened(f, lang) or STATUS[f.status][lang]}" for f in findings]
+    return _say(lang, f"NOT KEPT ({'; '.join(reasons)})", f"无法保证（{'；'.join(reasons)}）")
 
 
 def kept_promises(findings: list[Finding]) -> bool:

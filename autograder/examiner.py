@@ -6,7 +6,7 @@ the tests. A verdict is made here, on the trusted side, from what came back; not
 
 import contextlib
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -76,17 +76,14 @@ class Examination:
 
     def examine(self, student: Student, salt: str = "", parts=None) -> list[PartResult]:
         """Run the promises of `parts` (default: all) and collect what was kept."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the tensors are small, and the same sums must be made everywhere
-        try:
+        with one_thread():
             return [self._examine_part(part, student, salt) for part in parts or self.exercise.parts]
-        finally:
-            torch.set_num_threads(threads)
 
-    def outcome(self, test: str, student: Student, salt: str) -> Outcome:
-        """Run one promise by the name of its test."""
+    def outcome(self, test: str, student: Student, salt: str, lenient: bool = False) -> Outcome:
+        """Run one promise by the name of its test. `lenient` lets forbidden help pass, which is much quicker."""
         item = next(item for item in self.items if item.name == test)
-        student.begin(self.exercise.part(item.function.promise.part))
+        part = self.exercise.part(item.function.promise.part)
+        student.begin(replace(part, forbidden=frozenset()) if lenient else part)
         return Outcome(item.name, item.function.promise, self._run(item, student, salt), student.exchanges)
 
     def _examine_part(self, part, student, salt) -> PartResult:
@@ -106,7 +103,9 @@ class Examination:
     def _run(self, item, student, salt) -> Broken | None:
         self.bench.student, self.bench.salt, self.bench.raised = student, salt, None
         item._initrequest()
-        runtestprotocol(item, nextitem=None, log=False)
+        # Told that another test of this module follows, pytest takes down the test alone and keeps the module.
+        following = next((other for other in self.items if other is not item), None)
+        runtestprotocol(item, nextitem=following, log=False)
         raised = self.bench.raised
         if raised is None or isinstance(raised, Broken):
             return raised
@@ -115,6 +114,17 @@ class Examination:
             f"the grader failed in {item.nodeid}: {type(raised).__name__}: {raised}",
             f"评分程序在 {item.nodeid} 中出错：{type(raised).__name__}: {raised}",
         )
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Compute in one thread: the tensors are small, and the same sums must be made everywhere."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @cache

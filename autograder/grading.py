@@ -1,24 +1,27 @@
 """From a submission to its result: read, load, examine, diagnose.
 
-`grade` is the one work function: it takes and returns plain data, so that it can run here, in a pool of processes or on
-another machine. Whatever goes wrong inside becomes a verdict for that submission alone.
+`grade_submission` takes and returns plain data, so that it can run here, in a pool of processes or on another machine.
+Whatever goes wrong inside becomes a verdict for that submission alone.
 """
 
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import nbformat
 
 from . import zygote
-from .catalogue import Exercise, Part, catalogue
-from .diagnosis import diagnose
-from .examiner import PartResult, examination
+from .catalogue import Exercise, Limits, Part, catalogue
+from .examiner import examination
+from .findings import part_report, report
 from .proxy import Student
 from .sitting import Cell, Sitting
+from .starvation import Queueing
 from .submission import Submission, read
 from .verdicts import Broken, Verdict, gravest
+
+PATIENCE = 5  # times the limits of real time, on a machine that is too busy; the limit of processor time stays
 
 
 @dataclass
@@ -32,13 +35,18 @@ class Graded:
 
 
 def grade(student: str, exercise: str, path: str | None, salt: str, device: str = "cpu") -> Graded:
+    """Grade the file at `path`."""
+    return grade_submission(Submission(student, exercise, Path(path) if path else None), salt, device)
+
+
+def grade_submission(submission: Submission, salt: str, device: str = "cpu") -> Graded:
     """Grade one submission. Never raises for anything a submission can contain."""
     started = time.monotonic()
-    submission = Submission(student, exercise, Path(path) if path else None)
+    exercise = submission.exercise
     known = catalogue().get(exercise)
     if known is None:
         names = ", ".join(catalogue())
-        graded = _refused(
+        graded = refused(
             submission,
             None,
             Broken(
@@ -49,12 +57,12 @@ def grade(student: str, exercise: str, path: str | None, salt: str, device: str 
         )
     else:
         try:
-            graded = _grade_known(submission, known, salt, device)
+            graded = _grade_fairly(submission, known, salt, device)
         except Broken as unreadable:
-            graded = _refused(submission, known, unreadable)
+            graded = refused(submission, known, unreadable)
         except Exception as fault:
             where = traceback.format_exc(limit=-3)
-            graded = _refused(
+            graded = refused(
                 submission,
                 known,
                 Broken(
@@ -67,9 +75,20 @@ def grade(student: str, exercise: str, path: str | None, salt: str, device: str 
     return graded
 
 
-def _grade_known(submission: Submission, exercise: Exercise, salt: str, device: str) -> Graded:
+def _grade_fairly(submission: Submission, exercise: Exercise, salt: str, device: str) -> Graded:
+    """Too slow on a machine that is too busy is no verdict: then everything is tried again with more time."""
+    queueing = Queueing()
+    graded = _grade_known(submission, exercise, salt, device, exercise.limits)
+    if graded.result["verdict"] == Verdict.TIMEOUT and queueing.is_starved():
+        limits = exercise.limits
+        more = {"wall_seconds": limits.wall_seconds * PATIENCE, "call_seconds": limits.call_seconds * PATIENCE}
+        graded = _grade_known(submission, exercise, salt, device, replace(limits, **more))
+    return graded
+
+
+def _grade_known(submission: Submission, exercise: Exercise, salt: str, device: str, limits: Limits) -> Graded:
     cells, notebook = read(submission, exercise)
-    with Sitting(zygote.shared(device), exercise, cells) as sitting:
+    with Sitting(zygote.shared(device), replace(exercise, limits=limits), cells) as sitting:
         student = Student(sitting)
         present = student.defined([part.name for part in exercise.parts]) if cells else {}
         parts = [_part(exercise, part, student, sitting, present, salt) for part in exercise.parts]
@@ -88,41 +107,7 @@ def _part(exercise, part: Part, student: Student, sitting: Sitting, present: dic
     return report(exercise, result, salt)
 
 
-def report(exercise: Exercise, result: PartResult, salt: str) -> dict:
-    """What is told about one examined part."""
-    mistake = diagnose(exercise, result, salt)
-    first = result.first_broken
-    message = {"en": "", "zh": ""}
-    if first:
-        message = dict(first.broken.message)
-        if result.verdict is Verdict.WRONG:
-            message = {
-                "en": f"{message['en']}\n  promise: {first.promise.text['en']}",
-                "zh": f"{message['zh']}\n  要求：{first.promise.text['zh']}",
-            }
-        if mistake:
-            message["en"] += f"\n  likely mistake: {mistake.text['en']}"
-            message["zh"] += f"\n  很可能是这个错误：{mistake.text['zh']}"
-        if result.verdict is not Verdict.MISSING:
-            message["en"] += f"\n  read: chapter {exercise.chapter}, «{exercise.title['en']}»"
-            message["zh"] += f"\n  阅读：第 {exercise.chapter} 章《{exercise.title['zh']}》"
-    promises = [{"kept": outcome.broken is None, **outcome.promise.text} for outcome in result.outcomes]
-    return part_report(result.part, result.score, result.verdict, mistake and mistake.name, message, promises)
-
-
-def part_report(part: Part, score: float, verdict: Verdict, mistake, message: dict, promises: list) -> dict:
-    return {
-        "id": part.name,
-        "score": score,
-        "max_score": part.points,
-        "verdict": str(verdict),
-        "mistake": mistake,
-        "message": message,
-        "promises": promises,
-    }
-
-
-def _refused(submission: Submission, exercise: Exercise | None, broken: Broken) -> Graded:
+def refused(submission: Submission, exercise: Exercise | None, broken: Broken) -> Graded:
     """Every part gets the reason for which the whole could not be graded."""
     parts = [part_report(p, 0.0, broken.verdict, None, broken.message, []) for p in exercise.parts] if exercise else []
     result = _summary(submission, parts)
@@ -134,7 +119,7 @@ def _summary(submission: Submission, parts: list[dict]) -> dict:
         "student": submission.student,
         "exercise": submission.exercise,
         "score": round(sum(part["score"] for part in parts), 2),
-        "max_score": sum(part["max_score"] for part in parts),
+        "max_score": round(sum(part["max_score"] for part in parts), 2),
         "verdict": str(gravest([Verdict(part["verdict"]) for part in parts] or [Verdict.MISSING])),
         "seconds": 0.0,
         "parts": parts,

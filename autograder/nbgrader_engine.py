@@ -11,9 +11,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from . import trust
 from .autograded import fill, restore
 from .catalogue import Exercise, catalogue
-from .classrun import missing_layers
 from .grading import grade
 from .language import preferred
+from .work import missing_layers
 
 
 def _exercise(resources) -> Exercise:

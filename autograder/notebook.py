@@ -1,18 +1,13 @@
 """What a learner calls from a notebook: `check("masked_attention")` and `hint("masked_attention")`.
 
-The same suites as when marks count, run here against the notebook's own functions.
+The same suites as when marks count, run here against the notebook's own functions. Nothing heavy is imported before it
+is needed, so that the first cell of a notebook is quick.
 """
 
 import sys
-import tomllib
-from pathlib import Path
 
-from . import card
 from .catalogue import Exercise, Part, catalogue
 from .language import preferred
-
-HINTS = Path(__file__).parent / "hints"
-_steps: dict[str, int] = {}
 
 
 class Card:
@@ -30,32 +25,28 @@ class Card:
 
 def check(name: str, lang: str | None = None, namespace: dict | None = None) -> Card:
     """Check your answer to one part, and say which mistake it is if it is one."""
-    from .examiner import examination
-    from .grading import report
-    from .proxy import Local, Student
+    from . import card
+    from .lesson import learn
 
     exercise, part = _find(name)
     if namespace is None:
         namespace = sys._getframe(1).f_globals
-    result = examination(exercise).examine(Student(Local(namespace)), parts=[part])[0]
-    told, lang = report(exercise, result, ""), preferred(lang)
+    told, lang = learn(exercise, part, namespace), preferred(lang)
     return Card(card.text(told, lang), card.html(told, lang))
 
 
-def hint(name: str, lang: str | None = None) -> Card:
-    """The next hint about one part; asking again gives the one after."""
+def hint(name: str, step: int | None = None, lang: str | None = None) -> Card:
+    """The next hint about one part; asking again gives the one after. `step` goes back to one, counted from 1."""
+    from . import card
+    from .hinting import hints
+    from .progress import next_hint
+
     exercise, part = _find(name)
-    lang = preferred(lang)
     steps = hints(exercise)[part.name]
-    step = min(_steps.get(name, 0), len(steps) - 1)
-    _steps[name] = step + 1
-    text = f"{part.name} ({step + 1}/{len(steps)}): {steps[step][lang]}"
-    return Card(text, f'<div style="white-space:pre-wrap;max-width:52em">💡 {card.escape(text)}</div>')
-
-
-def hints(exercise: Exercise) -> dict[str, list[dict[str, str]]]:
-    """All hints of an exercise by part, from a nudge to a plan."""
-    return tomllib.loads((HINTS / f"{exercise.name}.toml").read_text(encoding="utf-8"))
+    if step is not None and not 1 <= step <= len(steps):
+        raise ValueError(f"{name} has hints 1 to {len(steps)}, not {step!r}")
+    at = step - 1 if step is not None else next_hint(exercise, part.name, len(steps))
+    return Card(*card.hint(part.name, at, steps, preferred(lang)))
 
 
 def _find(name: str) -> tuple[Exercise, Part]:

@@ -37,6 +37,7 @@ class Page:
     formulas: list[tuple[str, str]]
     figures: list[str]
     exercises: list[str]
+    explorables: list[str]
 
 
 def listed(root: Path) -> list[str]:
@@ -61,9 +62,8 @@ def parse(text: str) -> Page:
         code.append(CELL_OPTIONS.sub("", cell).strip())
     prose = re.sub(r"^```.*?^```$", "", CODE_CELL.sub("", body), flags=re.DOTALL | re.MULTILINE)
     formulas = [(label, " ".join(WORDS_IN_FORMULA.sub("", tex).split())) for tex, label in FORMULA.findall(body)]
-    return Page(
-        LABEL.findall(prose), HEADING.findall(prose), code, formulas, figures, re.findall(r"^```\{exercise\} (\S+)", body, re.M)
-    )  # fmt: skip
+    exercises, explorables = (re.findall(rf"^```\{{{kind}\}} (\S+)", body, re.M) for kind in ("exercise", "explorable"))
+    return Page(LABEL.findall(prose), HEADING.findall(prose), code, formulas, figures, exercises, explorables)
 
 
 def faults(root: Path) -> Iterator[str]:

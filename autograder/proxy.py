@@ -93,7 +93,10 @@ class Student:
 
     def spoils(self, name, *args, **kwargs) -> bool:
         """Whether a call changes the tensors it is given."""
-        return any(self.ask("call", name, args=args, kwargs=kwargs)["changed"])
+        answer = self.ask("call", name, args=args, kwargs=kwargs)
+        if "changed" not in answer:
+            raise _malformed()
+        return any(answer["changed"])
 
     def refuses(self, name, *args, **kwargs) -> bool:
         """Whether a call raises ValueError, as promised for bad arguments."""
@@ -115,26 +118,26 @@ class Student:
         if target is not None:
             request["target"] = target
         if do == "call" and self._forbidden:
-            request["count"] = True
+            request |= {"count": True, "forbidden": sorted(self._forbidden)}
         subject = target if isinstance(target, str) else self._part
         answer = checked(self._transport.ask({"do": do, **request}))
         if do != "defined":
             self.exchanges.append(Exchange(subject, answer))
-        if "error" in answer:
-            raise Raised(subject, answer["error"])
         counts = answer.get("counts", {})
-        if request.get("count") and not counts.get("intact"):
-            raise Broken(
-                Verdict.POLICY,
-                f"{subject}: the code switched off the counting of operators",
-                f"{subject}：代码关闭了算子计数",
-            )
         if used := self._forbidden.intersection(counts.get("operators", ())):
             name = min(used, key=len)
             raise Broken(
                 Verdict.POLICY,
                 f"{subject}: calls {name}, which does the exercise for you; write it by hand",
                 f"{subject}：调用了 {name}，它替你完成了练习；请自己手写",
+            )
+        if "error" in answer:
+            raise Raised(subject, answer["error"])
+        if request.get("count") and not counts.get("intact"):
+            raise Broken(
+                Verdict.POLICY,
+                f"{subject}: the code switched off the counting of operators",
+                f"{subject}：代码关闭了算子计数",
             )
         if isinstance(answer.get("value"), Handle):
             answer["value"] = Module(self, answer["value"], subject)
@@ -194,7 +197,7 @@ class Raised(Broken):
 
     def __init__(self, subject: str, error: dict):
         kind, text = str(error.get("kind")), str(error.get("text"))
-        self.kinds = [str(name) for name in error.get("kinds") or ()]
+        self.kinds = [str(name) for name in error.get("kinds", [])]
         if kind == "NotImplementedError" and not str(error.get("raised_in")).startswith("torch"):
             verdict, en, zh = Verdict.MISSING, "not written yet", "还没有写"
         elif kind == "NameError" and text == f"name {subject!r} is not defined":
@@ -203,7 +206,7 @@ class Raised(Broken):
             verdict, en, zh = Verdict.MEMORY, "asks for more memory than is allowed", "申请的内存超过了限制"
         else:
             verdict, en, zh = Verdict.ERROR, f"raises {kind}: {text}", f"抛出 {kind}：{text}"
-            for function, number, source in error.get("lines") or ():
+            for function, number, source in error.get("lines", []):
                 en += f"\n  line {number}, in {function}: {source}"
                 zh += f"\n  第 {number} 行，{function} 中：{source}"
         super().__init__(verdict, f"{subject}: {en}", f"{subject}：{zh}")
@@ -227,8 +230,10 @@ def checked(answer) -> dict:
     error = answer.get("error", {}) if isinstance(answer, dict) else None
     well_formed = (
         isinstance(error, dict)
-        and (error or "value" in answer)
-        and all(isinstance(line, list) and len(line) == 3 for line in error.get("lines") or ())
+        and ("error" in answer or "value" in answer)
+        and isinstance(error.get("kinds", []), list)
+        and isinstance(error.get("lines", []), list)
+        and all(isinstance(line, list) and len(line) == 3 for line in error.get("lines", []))
         and _are_counts(answer.get("counts", {}))
         and isinstance(answer.get("changed", []), list)
         and isinstance(answer.get("gradients", []), list)
@@ -242,7 +247,9 @@ def checked(answer) -> dict:
 def _are_counts(counts) -> bool:
     if not isinstance(counts, dict) or not isinstance(counts.get("operators", []), list):
         return False
-    numbers = (counts.get(name, 0) for name in ("flops", "elements", "largest", "live", "left", "python"))
+    if not isinstance(counts.get("intact", False), bool):
+        return False
+    numbers = (counts.get(name, 0) for name in ("flops", "elements", "largest", "live", "reduced", "left", "python"))
     return all(isinstance(number, int) for number in numbers) and all(
         isinstance(name, str) for name in counts.get("operators", [])
     )

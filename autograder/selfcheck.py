@@ -1,15 +1,17 @@
 """A learner's own notebooks, checked in this process: no sandbox is needed against oneself, and it works everywhere."""
 
-import time
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
-from . import card
-from .catalogue import Exercise
+from . import card, progress
+from .catalogue import Exercise, catalogue
 from .examiner import PartResult, examination
-from .grading import part_report, report
+from .findings import part_report
 from .language import VERDICTS
+from .lesson import learn
 from .proxy import Local, Student
 from .release import EXERCISES, course_root
 from .sitting import Cell
@@ -18,6 +20,11 @@ from .submission import Submission, read
 from .verdicts import Broken, Verdict
 
 OUTPUT_LIMIT = 65536
+NOTHING_SAID = {"en": "", "zh": ""}
+
+
+def notebook_of(exercise: Exercise, root: Path | None = None) -> Path:
+    return (root or course_root()) / EXERCISES / exercise.name / f"{exercise.name}.ipynb"
 
 
 def namespace_of(cells: list[Cell]) -> tuple[dict, list[str]]:
@@ -34,42 +41,77 @@ def namespace_of(cells: list[Cell]) -> tuple[dict, list[str]]:
 
 def examine_file(exercise: Exercise, path: Path, salt: str = "") -> tuple[list[PartResult], list[str]]:
     """The results of a trusted notebook or script, part by part, and what its cells raised."""
-    cells, _ = read(Submission("", exercise.name, path), exercise)
-    namespace, raised = namespace_of([cell for cell in cells if not cell.source.lstrip().startswith("check(")])
+    namespace, raised = _namespace_in(exercise, path)
     return examination(exercise).examine(Student(Local(namespace)), salt), raised
+
+
+def _namespace_in(exercise: Exercise, path: Path) -> tuple[dict, list[str]]:
+    cells, _ = read(Submission("", exercise.name, path), exercise)
+    return namespace_of([cell for cell in cells if not cell.source.lstrip().startswith(("check(", "hint("))])
 
 
 def check_notebooks(exercises: list[Exercise], lang: str, console: Console, root: Path | None = None) -> None:
     """Check each notebook and print what is right, what is wrong and which mistake it is."""
     for exercise in exercises:
-        path = (root or course_root()) / EXERCISES / exercise.name / f"{exercise.name}.ipynb"
+        path = notebook_of(exercise, root)
         console.rule(f"{exercise.name} · {exercise.title[lang]}")
         try:
-            results, raised = examine_file(exercise, path)
-            parts = [report(exercise, result, "") for result in results]
+            namespace, raised = _namespace_in(exercise, path)
+            parts = [learn(exercise, part, namespace) for part in exercise.parts]
         except Broken as unreadable:
             raised = [f"{path}: {unreadable.message[lang]}"]
-            parts = [part_report(p, 0.0, Verdict.MISSING, None, {"en": "", "zh": ""}, []) for p in exercise.parts]
+            parts = [part_report(p, 0.0, Verdict.MISSING, None, NOTHING_SAID, []) for p in exercise.parts]
         for line in raised:
             console.print(line, markup=False)
         for part in parts:
-            if part["verdict"] in ("pass", "missing"):
-                console.print(f"{'✓' if part['verdict'] == 'pass' else '·'} {part['id']}: "
-                              f"{VERDICTS[part['verdict']][lang]}", markup=False)  # fmt: skip
-            else:
-                console.print(card.text(part, lang), markup=False)
+            _tell(part, lang, console)
         score = sum(part["score"] for part in parts)
-        console.print(f"{score:g}/{exercise.points}\n")
+        console.print(f"{score:g}/{exercise.points}")
+        if score == exercise.points:
+            console.print(f"\n{card.afterwards_text(parts[-1], lang)}", markup=False)
+        console.print()
 
 
-def watch(exercises: list[Exercise], lang: str, console: Console) -> None:
-    """Check a notebook again whenever it is saved, until Ctrl-C."""
-    paths = {e: course_root() / EXERCISES / e.name / f"{e.name}.ipynb" for e in exercises}
-    seen = {e: path.stat().st_mtime_ns for e, path in paths.items() if path.exists()}
-    console.print("watching; Ctrl-C ends it" if lang == "en" else "正在监视，按 Ctrl-C 结束")
-    while True:
-        time.sleep(0.5)
-        for exercise, path in paths.items():
-            if path.exists() and path.stat().st_mtime_ns != seen.get(exercise):
-                seen[exercise] = path.stat().st_mtime_ns
-                check_notebooks([exercise], lang, console)
+def _tell(part: dict, lang: str, console: Console) -> None:
+    if part["verdict"] in ("pass", "missing"):
+        mark = "✓" if part["verdict"] == "pass" else "·"
+        console.print(f"{mark} {part['id']}: {VERDICTS[part['verdict']][lang]}", markup=False)
+    else:
+        console.print(card.text(part, lang), markup=False)
+
+
+def progress_table(lang: str, console: Console) -> None:
+    """Every exercise with what is done, what is open and which mistakes are still to be overcome."""
+    zh = lang == "zh"
+    table = Table("", "练习" if zh else "exercise", "标题" if zh else "title", "完成" if zh else "done",
+                  "分" if zh else "points", "未克服的错误" if zh else "mistakes to overcome",
+                  box=box.HEAVY_HEAD if console.is_terminal else None)  # fmt: skip
+    known = progress.load()
+    for exercise in catalogue().values():
+        entries = [known.get(exercise.name, {}).get(part.name) for part in exercise.parts]
+        entries = [entry for entry in entries if entry]
+        right = sum(entry["verdict"] == "pass" for entry in entries)
+        met = sum(mistake["overcome"] is None for entry in entries for mistake in entry["mistakes"].values())
+        mark = "✓" if right == len(exercise.parts) else "…" if entries else " "
+        points = f"{sum(entry['score'] for entry in entries):g}/{exercise.points}"
+        table.add_row(
+            mark, exercise.name, exercise.title[lang], f"{right}/{len(exercise.parts)}", points, str(met or "")
+        )
+    console.print(table)
+    if progress.place() is not None:
+        console.print(f"{'进度保存在' if zh else 'progress is kept in'} {progress.place()}", markup=False)
+
+
+def first_open(exercises: list[Exercise]) -> Exercise | None:
+    """Where one left off: the exercise checked last if it is not done, else the first that is not."""
+    known = progress.load()
+
+    def done(exercise):
+        return all(known.get(exercise.name, {}).get(p.name, {}).get("verdict") == "pass" for p in exercise.parts)
+
+    def last_checked(exercise):
+        return max((entry["checked"] or "" for entry in known.get(exercise.name, {}).values()), default="")
+
+    still_open = [exercise for exercise in exercises if not done(exercise)]
+    recent = max(still_open, key=last_checked, default=None)
+    return recent if recent is not None and last_checked(recent) else next(iter(still_open), None)

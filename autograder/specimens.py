@@ -6,7 +6,6 @@ They are what the audit, the tests and the benchmarks grade.
 import copy
 import inspect
 import re
-import sys
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import nbformat
 
 from . import mistakes as mistakes_package
 from . import reference as reference_package
-from .catalogue import Exercise, catalogue
-from .mistakes import Mistake, mistakes_of
+from .catalogue import Exercise
+from .mistakes import Mistake
 from .release import EXERCISES, SOLUTIONS, course_root
 from .submission import grade_id
 
@@ -102,25 +101,3 @@ def hand_in(folder: Path, student: str, exercise: Exercise, work) -> Path:
 
 def _module(package, exercise: Exercise):
     return __import__(f"{package.__name__}.{exercise.module}", fromlist=["*"])
-
-
-def sample_class(folder: Path) -> int:
-    """Twenty invented students, most of them with one mistake somewhere. Returns the number of submissions."""
-    submissions = 0
-    for number, name in enumerate(SAMPLE_STUDENTS):
-        for exercise in catalogue().values():
-            known = mistakes_of(exercise.module)
-            work = solution(exercise) if number % 3 == 0 else with_mistake(exercise, known[7 * number % len(known)])
-            hand_in(folder, name, exercise, untouched(exercise) if number == 19 else work)
-            submissions += 1
-    return submissions
-
-
-SAMPLE_STUDENTS = (
-    "ada", "alan", "barbara", "claude", "donald", "edsger", "emmy", "frances", "grace", "haskell",
-    "hedy", "ida", "joan", "karen", "leslie", "margaret", "niklaus", "radia", "sophie", "tony",
-)  # fmt: skip
-
-
-if __name__ == "__main__":
-    sample_class(Path(sys.argv[1]))

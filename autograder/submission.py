@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -19,6 +19,9 @@ from .verdicts import Broken, Verdict
 
 LARGEST_FILE = 8 * 2**20
 MOST_CELLS = 1000
+TIMESTAMP = "timestamp.txt"  # nbgrader's
+LONGEST_TIMESTAMP = 100
+SUFFIXES = (".ipynb", ".py")
 CELL_MARK = re.compile(r"^# ?%%.*$", re.MULTILINE)
 
 
@@ -31,6 +34,9 @@ class Submission:
     student: str
     exercise: str  # as the folder is called, known or not
     path: Path | None  # None: the folder holds no notebook
+    timestamp: str | None = None  # when it was handed in, as nbgrader's `timestamp.txt` says
+    content: bytes | None = None  # what the file held when it was loaded
+    unreadable: Broken | None = None  # why it could not be loaded
 
 
 def discover(folder: Path) -> list[Submission]:
@@ -49,11 +55,23 @@ def discover(folder: Path) -> list[Submission]:
     return found
 
 
+def loaded(submission: Submission) -> Submission:
+    """The same with its content, which can travel and no longer changes; or with the reason why there is none."""
+    if submission.path is None:
+        return submission
+    try:
+        return replace(submission, content=_bytes(submission.path))
+    except Broken as unreadable:
+        return replace(submission, unreadable=unreadable)
+
+
 def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], nbformat.NotebookNode | None]:
     """The code cells, and the notebook they came from. Raises `Broken` with the reason when it cannot be read."""
     if submission.path is None:
         raise _unreadable(Verdict.MISSING, "there is no notebook in the folder", "文件夹里没有 notebook")
-    data = _bytes(submission.path)
+    if submission.unreadable is not None:
+        raise submission.unreadable
+    data = _bytes(submission.path) if submission.content is None else submission.content
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -62,8 +80,6 @@ def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], nbform
         return _script_cells(text, exercise), None
     notebook = _notebook(text)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    if len(code) > MOST_CELLS:
-        raise _unreadable(Verdict.ERROR, f"more than {MOST_CELLS} code cells", f"代码单元超过 {MOST_CELLS} 个")
     return [_cell(number, cell, exercise) for number, cell in enumerate(code, 1)], notebook
 
 
@@ -81,10 +97,21 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _in_folder(student: str, work: Path) -> Submission:
-    for suffix in (".ipynb", ".py"):
-        if os.path.lexists(work / (work.name + suffix)):
-            return Submission(student, work.name, work / (work.name + suffix))
-    return Submission(student, work.name, None)
+    path = next((work / (work.name + end) for end in SUFFIXES if os.path.lexists(work / (work.name + end))), None)
+    return Submission(_readable(student), _readable(work.name), path, _timestamp(work))
+
+
+def _readable(name: str) -> str:
+    """A file name as text that every file format and database can hold."""
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def _timestamp(work: Path) -> str | None:
+    try:
+        data = _bytes(work / TIMESTAMP)
+    except Broken:
+        return None
+    return data[:LONGEST_TIMESTAMP].decode(errors="replace").strip() or None
 
 
 def _single(file: Path) -> Submission:
@@ -126,10 +153,15 @@ def _notebook(text: str) -> nbformat.NotebookNode:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            notebook = nbformat.reads(text, as_version=4)
+            notebook = nbformat.reads(json.dumps(_slender(json.loads(text))), as_version=4)
         for cell in notebook.cells:
+            if cell.cell_type not in ("code", "markdown", "raw"):
+                raise ValueError(f"a cell of the kind {cell.cell_type!r}")
             if not isinstance(cell.source, str) or not isinstance(cell.metadata, dict):
                 raise ValueError("a cell without source or metadata")
+        json.dumps(
+            notebook, ensure_ascii=False
+        ).encode()  # half a character, which JSON can say, cannot be written again
         return notebook
     except json.JSONDecodeError as broken:
         reason = f"line {broken.lineno}: {broken.msg}"
@@ -142,6 +174,18 @@ def _notebook(text: str) -> nbformat.NotebookNode:
         f"the notebook is damaged ({reason}). Open it in Jupyter, save it and hand it in again",
         f"notebook 已损坏（{reason}）。请在 Jupyter 中打开、保存后重新提交",
     )
+
+
+def _slender(tree):
+    """The same without outputs, which are made anew, and not too long: the format's own check is slow."""
+    sheets = [tree, *tree.get("worksheets", [])] if isinstance(tree, dict) else []
+    cells = [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []]
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"{len(cells)} cells; {MOST_CELLS} are allowed")
+    for cell in cells:
+        if isinstance(cell, dict) and "outputs" in cell:
+            cell["outputs"] = []
+    return tree
 
 
 def _cell(number: int, cell, exercise: Exercise) -> Cell:

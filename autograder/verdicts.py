@@ -35,7 +35,10 @@ class Broken(AssertionError):
     """A promise that was not kept, said in both languages.
 
     `fatal` means that the student's process is gone, so the rest of this part cannot be asked.
+    `evidence` is what it was seen on, kept only where a learner checks their own work (see evidence.py).
     """
+
+    evidence = None
 
     def __init__(self, verdict: Verdict, en: str, zh: str, fatal: bool = False):
         super().__init__(en)

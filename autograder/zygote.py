@@ -52,7 +52,7 @@ class Zygote:
         self.device, self.without = device, tuple(without)
         self._start()
         if wait:
-            self._wait()
+            self.wait_until_ready()
 
     def _start(self) -> None:
         self.spare = tempfile.mkdtemp(prefix="autograder-")
@@ -74,7 +74,7 @@ class Zygote:
         self._cleaner = weakref.finalize(self, _end_zygote, self.process, self.control, self.spare, self.log)
         self.ready = False
 
-    def _wait(self) -> None:
+    def wait_until_ready(self) -> None:
         """Until it has imported everything."""
         if self.ready:
             return
@@ -144,7 +144,7 @@ class Zygote:
     def _spawn(self, limits, without):
         from .process import StudentProcess
 
-        self._wait()
+        self.wait_until_ready()
         connection, student_connection = socket.socketpair()
         status, supervisor_status = socket.socketpair()
         order = {"limits": asdict(limits), "device": self.device, "without": without}

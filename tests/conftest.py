@@ -14,6 +14,12 @@ def english():
     os.environ["AUTOGRADER_LANG"] = "en"
 
 
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path_factory, monkeypatch):
+    """No test writes into the progress of whoever runs it, nor into another test's."""
+    monkeypatch.setenv("AUTOGRADER_PROGRESS", str(tmp_path_factory.mktemp("progress") / "progress.json"))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT

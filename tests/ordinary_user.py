@@ -22,10 +22,11 @@ def run(*command: str, **options) -> subprocess.CompletedProcess:
     """Run `command` as an ordinary user with an empty home folder, and wait for it; skip the test where that cannot be."""
     if os.geteuid() != 0:
         return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    options.setdefault("cwd", "/")
     with tempfile.TemporaryDirectory() as home:
         os.chown(home, SOMEBODY, SOMEBODY)
         step_down = [sys.executable, __file__, home, *command]
-        done = subprocess.run(step_down, capture_output=True, text=True, check=False, cwd="/", **options)
+        done = subprocess.run(step_down, capture_output=True, text=True, check=False, **options)
     if done.returncode == IMPOSSIBLE:
         pytest.skip(f"cannot become an ordinary user here: {done.stderr.strip()}")
     return done

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "autograder"
-COMPARISON = {"comparison", "complexity", "promises", "proxy", "verdicts"}
+COMPARISON = {"comparison", "complexity", "hunt", "promises", "proxy", "verdicts"}
 
 
 def imports(path: Path) -> set[str]:

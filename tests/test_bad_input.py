@@ -34,6 +34,9 @@ def results(tmp_path_factory) -> dict:
     file("not utf-8", b"\xff\xfe" + text)
     file("nested", b"[" * 200_000)
     file("huge", b" " * (9 * 2**20))
+    file("half a character", text.replace(b"Masks", rb"\ud800"))
+    file("too many cells", json.dumps(json.loads(text) | {"cells": [json.loads(text)["cells"][1]] * 5000}).encode())
+    file("a cell of no kind", text.replace(b'"cell_type": "code"', b'"cell_type": null'))
     file("unknown", text, "99_nothing")
     (into / "nothing" / "06_masks").mkdir(parents=True)
     (into / "folder" / "06_masks" / "06_masks.ipynb").mkdir(parents=True)
@@ -90,6 +93,9 @@ def test_the_control_between_them_gets_full_marks(results):
         ("not utf-8", "error", "UTF-8"),
         ("nested", "error", "damaged"),
         ("huge", "error", "9 MB"),
+        ("half a character", "error", "damaged"),
+        ("too many cells", "error", "5000 cells"),
+        ("a cell of no kind", "error", "damaged"),
         ("nothing", "missing", "no notebook"),
         ("folder", "error", "not an ordinary file"),
         ("pipe", "error", "not an ordinary file"),

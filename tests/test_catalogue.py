@@ -23,6 +23,7 @@ def test_an_unknown_exercise_is_not_found():
     ("old", "new", "complaint"),
     [
         ("points = 5", "points = 4", "add up to"),
+        ("points = 5", "points = 5.25", "whole or half"),
         ('name = "06_masks"', 'name = "masks"', "two digits"),
         ('name = "06_masks"', 'name = "05_softmax"', "listed twice"),
         ('name = "padding_mask"', 'name = "causal_mask"', "listed twice"),

@@ -181,3 +181,25 @@ def softmax_vjp(p, grad):
     part = next(part for part in parts if part["id"] == "softmax_vjp")
     assert part["verdict"] == "wrong"
     assert "MB" in part["message"]["en"]
+
+
+@pytest.mark.parametrize(
+    ("function", "widest"),
+    [
+        (lambda x: x.sum(-1), 12),
+        (lambda x: x.amax(0), 5),
+        (lambda x: x.max(-1).values, 12),
+        (lambda x: x.softmax(-1), 12),
+        (lambda x: x.softmax(0), 5),
+        (lambda x: x.cumsum(1), 12),
+        (lambda x: x.logsumexp(-1), 12),
+        (lambda x: x @ x.new_ones(12), 12),
+        (lambda x: x.new_tensor(x.numpy().sum(-1)), 12),
+        (lambda x: sum(part.sum(-1) for part in x.split(4, -1)), 4),
+        (lambda x: torch.maximum(x[:, 0], x[:, 1]), 0),
+        (lambda x: x if (x == 0).all() else x + 1, 0),
+        (lambda x: x.clone(), 0),
+    ],
+)
+def test_the_widest_reduction_is_counted(function, widest):
+    assert student(f=function).measure("f", torch.rand(5, 12))["reduced"] == widest

@@ -129,6 +129,20 @@ def test_a_promise_that_no_proven_layer_keeps_is_not_sound(monkeypatch, promise,
 
 
 @linux
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("layer", doctor.ALWAYS)
+def test_a_promise_that_is_not_kept_is_told_with_the_reason(monkeypatch, layer, lang):
+    with_findings(monkeypatch, Finding(layer, MISSING, (), (), "refused by the kernel"))
+    said = examined(lang)[1].splitlines()
+    (line,) = (line for line in said if line.startswith(doctor.ALWAYS[layer][lang]))
+    assert {"en": "NOT KEPT", "zh": "无法保证"}[lang] in line
+    assert "refused by the kernel" in line
+    kept = [line for line in said if {"en": "kept by", "zh": "由以下各层保证"}[lang] in line]
+    assert len(kept) == len(trust.PROMISES) + len(doctor.ALWAYS) - 1
+    assert "SECURITY.md" in said[-1]
+
+
+@linux
 @pytest.mark.parametrize("layer", OF_THE_MACHINE)
 def test_one_layer_less_is_said_but_breaks_no_promise(monkeypatch, layer):
     with_findings(monkeypatch, Finding(layer, MISSING, (), (), "refused by the kernel"))

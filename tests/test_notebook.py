@@ -1,9 +1,17 @@
 """`check` and `hint`, as a learner calls them."""
 
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from autograder import check, hint
+from autograder.catalogue import catalogue
 from autograder.reference import ch06_masks
 
 
@@ -56,3 +64,54 @@ def test_hints_come_one_at_a_time_and_stay_at_the_last():
 def test_an_unknown_part_is_told_the_names():
     with pytest.raises(LookupError, match="masked_attention"):
         check("mask_attention")
+
+
+ON_COLAB = """
+import autograder
+from IPython.core.interactiveshell import InteractiveShell
+from autograder.progresspage import page
+
+shell = InteractiveShell.instance()
+shell.run_cell({setup!r}).raise_error()
+shell.run_cell("def causal_mask(q_len, k_len=None):\\n    return torch.ones(q_len, k_len or q_len).tril().bool()").raise_error()
+shown = shell.run_cell("check('causal_mask', lang='zh')").result
+assert "三角形从左上角开始" in shown.html, shown.text
+assert "第 6 章《掩码》" in shown.text, shown.text
+assert shell.run_cell("hint('causal_mask')").result.text
+assert "<meter" in page("en")
+print(autograder.__file__)
+"""
+
+
+def setup_cell(root, exercise) -> str:
+    notebook = json.loads((root / "exercises" / exercise / f"{exercise}.ipynb").read_text(encoding="utf-8"))
+    return next(
+        "".join(c["source"]) for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "setup"
+    )
+
+
+def test_every_exercise_installs_the_package_from_its_repository_where_it_is_missing(root):
+    settings = (root / "_config.yml").read_text(encoding="utf-8")
+    address = re.search(r"url: (https://github\.com/\S+)", settings)[1]
+    for exercise in catalogue():
+        assert f"install --quiet git+{address}" in setup_cell(root, exercise)
+
+
+def test_the_installed_package_alone_is_enough_for_an_exercise(root, tmp_path):
+    """As on Colab: no checkout, no book, only what pip installs."""
+    source = tmp_path / "source"
+    shutil.copytree(root / "autograder", source / "autograder", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(root / name, source)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    called([*pip, "--target", str(tmp_path / "installed"), str(source)], tmp_path)
+    code = ON_COLAB.format(setup=setup_cell(root, "06_masks"))
+    assert "installed" in called([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(tmp_path / "installed"))
+
+
+def called(command, folder, **environment) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout

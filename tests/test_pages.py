@@ -43,6 +43,7 @@ def edit(book, lang, old, new):
         ("j \\le i", "j < i", "formulas 1 is"),
         ("name: fig-masks-patterns", "name: fig-masks-motifs", "figures 1 is 'fig-masks-motifs'"),
         ("```{exercise} 06_masks\n", "```{exercise} 05_softmax\n", "exercises 1 is '05_softmax'"),
+        ("```{explorable} mask-painter\n", "```{explorable} mask-printer\n", "explorables 1 is 'mask-printer'"),
     ],
 )
 def test_a_chinese_page_of_another_build_is_found(book, old, new, complaint):

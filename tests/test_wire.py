@@ -76,6 +76,17 @@ def test_a_forged_message_is_an_error_and_nothing_more(text):
         wire.decode(text, b"")
 
 
+@pytest.mark.parametrize("text", [b"[1, 2]", b'{"dict":{"value":[1]}}', b'{"list":[' * 60 + b"1" + b"]}" * 60])
+def test_lists_that_say_not_what_they_are_and_deep_ones_are_refused(text):
+    with pytest.raises(wire.WireError):
+        wire.decode(text, b"")
+
+
+def test_half_a_character_arrives_as_something_that_can_be_written():
+    text = wire.decode(b'{"dict":{"\\udc00":"\\ud800 \\u6587"}}', b"")
+    assert text == {"?": "? 文"}
+
+
 def test_forged_tensors_are_an_error_and_nothing_more():
     with pytest.raises(wire.WireError):
         wire.decode(b'{"tensor":"0"}', b"\xff" * 64)

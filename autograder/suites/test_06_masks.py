@@ -12,7 +12,7 @@ LOW = (torch.float16, torch.bfloat16)
 
 @promise("causal_mask", en="Query i sees the keys 0 … i and none after.", zh="查询 i 看到键 0 … i，看不到之后的。")
 def test_a_square_causal_mask_hides_the_future(student, draw):
-    for n in (1, 2, draw.integer(3, 9)):
+    for n in (draw.integer(3, 9), 2, 1):  # the most telling first: with one query, many mistakes look alike
         matches(student, reference.causal_mask, n)
 
 

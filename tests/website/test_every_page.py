@@ -6,6 +6,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from fontTools.ttLib import TTFont
 
 from autograder.pages import listed
 
@@ -56,6 +57,17 @@ def test_every_formula_is_typeset(opened):
     raw = "[...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).map(m => m.innerText)"
     wrong = "[...document.querySelectorAll('mjx-merror')].map(m => m.textContent)"
     assert (opened.evaluate(raw), opened.evaluate(wrong)) == ([], [])
+
+
+def test_every_icon_is_in_the_font(opened, site):
+    drawn = opened.evaluate(
+        "[...document.querySelectorAll('*')].flatMap(e => ['::before', '::after'].map(p => getComputedStyle(e, p)))"
+        ".filter(s => /[\\ue000-\\uf8ff]/.test(s.content)).map(s => [s.fontFamily.split(',')[0], s.content])"
+    )
+    font = TTFont(site / "en" / "_static" / "icons.woff").getBestCmap()
+    assert drawn
+    assert {family for family, _ in drawn} == {'"Course Icons"'}
+    assert [content for _, content in drawn if not all(ord(c) in font for c in content.strip('"'))] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,0 +1,112 @@
+"""How long `check` takes in a running kernel, against `import torch` in the same run.
+
+Every part is checked with the right answer and with every known mistake, each time as the first check of its kernel: in
+a process forked for that one check, to which the time of loading the grader is added. Both sides are measured in processor
+time, so that a machine with other work to do gives the same ratios.
+"""
+
+import compileall
+import importlib
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..catalogue import Exercise, Part, catalogue
+from ..mistakes import mistakes_of
+from ..notebook import check
+from ..progress import PLACE
+
+KERNEL = "ipykernel.kernelapp"  # what a notebook's own process has loaded before the learner's first cell
+IMPORTS = 3  # how often an import is measured
+ALLOWED = 0.5  # of `import torch`
+
+
+def check_speed(console: Console, submissions: int) -> dict:
+    """Print each part's ratio, the slowest first, and return the worst of all. There are no submissions here."""
+    compileall.compile_dir(Path(__file__).parents[1], quiet=2)  # as pip does when it installs
+    unit, loading = _import_seconds("torch"), _import_seconds("autograder.lesson", after=f"import torch, {KERNEL}")
+    for module in (KERNEL, "autograder.lesson"):
+        importlib.import_module(module)
+    console.print(f"processor time: import torch {unit:.2f} s; loading the grader {loading / unit:.2f} of that")
+    rows = []
+    for exercise in catalogue().values():
+        found = [_slowest(exercise, part, unit, loading) for part in exercise.parts]
+        rows += found
+        console.print(f"{exercise.name}: {max(_worst(row) for row in found):.2f} at most", markup=False)
+    rows.sort(key=_worst, reverse=True)
+    _show(rows, console)
+    ratios = [ratio for row in rows for ratio in (row["right"], row["wrong"])]
+    return {
+        "import_torch_seconds": unit,
+        "parts": len(rows),
+        "answers_checked": sum(row["answers"] for row in rows),
+        "worst_ratio_to_import_torch": max(ratios),
+        "median_ratio_to_import_torch": statistics.median(ratios),
+        "parts_above_half": sum(_worst(row) >= ALLOWED for row in rows),
+    }
+
+
+def _worst(row: dict) -> float:
+    return max(row["right"], row["wrong"])
+
+
+def _import_seconds(module: str, after: str = "") -> float:
+    code = f"{after}\nimport time\nstarted = time.process_time()\nimport {module}\nprint(time.process_time() - started)"
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(IMPORTS)
+    ]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def _slowest(exercise: Exercise, part: Part, unit: float, loading: float) -> dict:
+    reference = importlib.import_module(f"autograder.reference.{exercise.module}")
+    right = {p.name: getattr(reference, p.name) for p in exercise.parts}
+    wrong = [mistake for mistake in mistakes_of(exercise.module) if mistake.part == part.name]
+    seconds = {mistake.name: _first_check(part, right | {part.name: mistake.answer}) for mistake in wrong}
+    slowest = max(seconds, key=seconds.get)
+    return {
+        "exercise": exercise.name,
+        "part": part.name,
+        "right": (loading + _first_check(part, right)) / unit,
+        "wrong": (loading + seconds[slowest]) / unit,
+        "mistake": slowest,
+        "answers": 1 + len(wrong),
+    }
+
+
+def _first_check(part: Part, namespace: dict) -> float:
+    """Seconds of one check, shown as HTML, in a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            os.environ[PLACE] = ""  # keep no progress
+            started = time.process_time()
+            check(part.name, namespace=namespace)._repr_html_()
+            os.write(writer, pickle.dumps(time.process_time() - started))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        told = answer.read()
+    os.waitpid(child, 0)
+    if not told:
+        raise RuntimeError(f"check({part.name!r}) failed; run it in a notebook to see why")
+    return pickle.loads(told)
+
+
+def _show(rows: list[dict], console: Console) -> None:
+    table = Table("exercise", "part", "right", "wrong", "slowest mistake",
+                  box=box.HEAVY_HEAD if console.is_terminal else None)  # fmt: skip
+    for row in rows:
+        table.add_row(row["exercise"], row["part"], f"{row['right']:.2f}", f"{row['wrong']:.2f}", row["mistake"])
+    console.print(table)

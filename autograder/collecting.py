@@ -1,0 +1,146 @@
+"""Who handed in what: read it from the names that nbgrader, Moodle and Canvas give to files.
+
+nbgrader    <student>/<exercise>/<exercise>.ipynb, and zip_collect's «…_<student>_attempt_<time>_<exercise>.ipynb»
+Moodle      <name>_<number>_assignsubmission_file_/<exercise>.ipynb, or flat: …_assignsubmission_file_<exercise>.ipynb
+Canvas      <name>_<number>_<number>_<exercise>.ipynb, with _LATE, and -1, -2 … for later attempts
+otherwise   <student>/<exercise>.ipynb, or one student's archive under the student's name
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from .archives import Member, archive_stem, is_archive, members, members_of_folder
+from .catalogue import catalogue
+from .files import write_whole
+from .submission import SUFFIXES, TIMESTAMP, InputError, Submission, discover
+
+MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.*)", re.DOTALL)
+CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)", re.IGNORECASE | re.DOTALL)
+ATTEMPT = re.compile(r"(?:.*_)?(?P<name>[^_]+)_attempt_(?P<time>[\d-]+)_(?P<file>.+)", re.DOTALL)
+AGAIN = re.compile(r"(?P<stem>.+?)(?:-(?P<dash>\d{1,3})| ?\((?P<bracket>\d{1,3})\))?")
+TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)-(\d\d)-(\d\d)-(\d\d)")
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a file's name says."""
+
+    student: str
+    exercise: str
+    suffix: str
+    number: str = ""  # the platform's own, which tells two of one name apart
+    attempt: tuple = ()  # the greatest counts
+    timestamp: str | None = None
+
+
+def collect(source: Path, into: Path, lang: str, tell: Callable[[str], None]) -> list[Submission]:
+    """All submissions in a folder, an archive or a single file. What has to be unpacked goes to the folder `into`."""
+    archive = source.is_file() and is_archive(source)
+    if not archive and (not source.is_dir() or _is_nbgraders(source)):
+        return discover(source)
+    chosen, passed_over = _chosen(source)
+    if not chosen and not archive:
+        return discover(source)
+    if not chosen:
+        raise InputError(
+            f"{source}: no submission found; wanted <student>/<exercise>/<exercise>.ipynb, or an export of nbgrader, "
+            f"Moodle or Canvas. The exercises are {', '.join(catalogue())}"
+        )
+    draft = into.with_name(into.name + ".part")
+    shutil.rmtree(draft, ignore_errors=True)
+    beside = {(place, path.parent): work for (place, path), work in chosen.items() if path.parent.name == work.exercise}
+    for place, member in _members(source):
+        if work := chosen.get((place, member.path)):
+            folder = draft / work.student / work.exercise
+            write_whole(folder / f"{work.exercise}{work.suffix}", member.read())
+            if work.timestamp:
+                write_whole(folder / TIMESTAMP, work.timestamp)
+        elif member.path.name == TIMESTAMP and (work := beside.get((place, member.path.parent))):
+            write_whole(draft / work.student / work.exercise / TIMESTAMP, member.read())
+    shutil.rmtree(into, ignore_errors=True)
+    os.replace(draft, into)
+    if passed_over:
+        tell(_notice(passed_over, lang))
+    return discover(into)
+
+
+def recognised(path: PurePosixPath, place: str) -> Work | None:
+    """Read a name. `place` is what the archive or folder around it is called."""
+    *folders, file = path.parts
+    for folder in reversed(folders):
+        if found := MOODLE.fullmatch(folder + ("" if folder.endswith("_") else "_")):
+            return _work(found["name"], file, number=found["number"])
+    if found := MOODLE.fullmatch(file):
+        return _work(found["name"], found["file"], number=found["number"])
+    if found := ATTEMPT.fullmatch(file):
+        time = TIME.fullmatch(found["time"])
+        stamp = "{}-{}-{} {}:{}:{} UTC".format(*time.groups()) if time else None
+        return _work(found["name"], found["file"], timestamp=stamp, time=found["time"])
+    if found := CANVAS.fullmatch(file):
+        return _work(found["name"], found["file"], number=found["number"])
+    while folders and folders[-1] in catalogue():
+        folders.pop()
+    return _work(folders[-1] if folders else place, file)
+
+
+def _work(student: str, file: str, number: str = "", timestamp: str | None = None, time: str = "") -> Work | None:
+    stem, suffix = os.path.splitext(file)
+    again = AGAIN.fullmatch(stem)
+    exercise = again and next((name for name in catalogue() if name == again["stem"].lower()), None)
+    if exercise is None or suffix.lower() not in SUFFIXES:
+        return None
+    attempt = time, int(again["dash"] or again["bracket"] or 0)
+    return Work(student.strip().lstrip(".") or "student", exercise, suffix.lower(), number, attempt, timestamp)
+
+
+def _chosen(source: Path) -> tuple[dict[tuple, Work], list[str]]:
+    """Of everybody's attempts the newest, by where it lies; and what was passed over. The whole source is looked at first."""
+    found, passed_over = {}, []
+    for place, member in _members(source):
+        work = recognised(member.path, place)
+        if work is not None:
+            found[place, member.path] = work
+        elif member.path.name.lower().endswith(SUFFIXES):
+            passed_over.append(str(member.path))
+    numbers: dict[tuple[str, str], set[str]] = {}
+    for work in found.values():
+        numbers.setdefault((work.student, work.exercise), set()).add(work.number)
+    ambiguous = {student for (student, _), several in numbers.items() if len(several) > 1}
+    newest: dict[tuple[str, str], tuple] = {}
+    for where, work in found.items():
+        name = f"{work.student}_{work.number}" if work.student in ambiguous and work.number else work.student
+        work = replace(work, student=name)
+        known = newest.get((name, work.exercise))
+        if known is None or known[1].attempt <= work.attempt:
+            newest[name, work.exercise] = where, work
+    return dict(newest.values()), passed_over
+
+
+def _members(source: Path) -> Iterator[tuple[str, Member]]:
+    """Every file of an archive, or of a folder and the archives in it, with the name of what holds it."""
+    if not source.is_dir():
+        yield from ((archive_stem(source), member) for member in members(source))
+        return
+    for member in members_of_folder(source):
+        path = source / member.path
+        if is_archive(path):
+            yield from ((archive_stem(path), inner) for inner in members(path))
+        else:
+            yield source.name, member
+
+
+def _is_nbgraders(folder: Path) -> bool:
+    return any((student / exercise).is_dir() for student in folder.iterdir() for exercise in catalogue())
+
+
+def _notice(names: list[str], lang: str) -> str:
+    shown = ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+    return {
+        "en": f"{len(names)} files passed over, because their names say no exercise: {shown}",
+        "zh": f"跳过 {len(names)} 个文件，因为文件名看不出是哪个练习：{shown}",
+    }[lang]

@@ -1,0 +1,63 @@
+"""The way of marks from the journal into the gradebook.
+
+A gradebook that cannot be written holds up nothing: grading goes on, the marks wait in the journal, and are entered at
+the end or by the next run.
+"""
+
+from .catalogue import catalogue
+from .gradebook import Locked, Marks, address
+from .journal import Journal
+from .submission import Submission
+from .unfinished import Unfinished
+
+
+class Entering:
+    def __init__(self, db_url: str, journal: Journal):
+        self.db_url, self.journal = address(db_url), journal
+        self.marks: Marks | None = None
+        self.late: list[Submission] = []
+        self.refused: Unfinished | None = None
+
+    def __enter__(self) -> "Entering":
+        return self
+
+    def __exit__(self, *failure) -> None:
+        if self.marks is not None:
+            self.marks.__exit__()
+
+    def enter(self, submission: Submission, graded_now: bool) -> None:
+        """Enter the journal's result, or remember that it is still to be entered."""
+        if submission.exercise not in catalogue():
+            return
+        if self.late:
+            self.late.append(submission)
+            return
+        try:
+            self._enter(submission, graded_now)
+        except Locked:
+            self.late.append(submission)
+        except Unfinished as refused:
+            self.refused = refused
+
+    def finish(self) -> None:
+        """Enter what had to wait. Raises `Unfinished` when something still cannot be entered."""
+        waiting, self.late = self.late, []
+        for submission in waiting:
+            try:
+                self._enter(submission, graded_now=False)
+            except Locked:
+                raise
+            except Unfinished as refused:
+                self.refused = refused
+        if self.refused is not None:
+            raise self.refused
+
+    def _enter(self, submission: Submission, graded_now: bool) -> None:
+        """What was entered before is entered again only if the gradebook has lost it, so that nobody is asked to look twice."""
+        self.marks = self.marks or Marks(self.db_url)
+        result = self.journal.result(submission.student, submission.exercise)
+        before = not graded_now and self.journal.is_entered(submission.student, submission.exercise)
+        if before and self.marks.holds(result):
+            return
+        self.marks.enter(result, submission.timestamp)
+        self.journal.entered(submission.student, submission.exercise)

@@ -1,0 +1,53 @@
+"""What a broken promise was seen on: the inputs, your answer and the expected one.
+
+Kept only where a learner checks their own work. When marks count nothing is kept, so that no hidden input can be told.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import torch
+
+_kept = False
+
+
+@dataclass
+class Evidence:
+    """One comparison that failed."""
+
+    yours: torch.Tensor | None = None  # None when the answers cannot be laid side by side
+    expected: torch.Tensor | None = None
+    worst: tuple[int, ...] = ()
+    formula: object = None
+    args: tuple = ()
+    kwargs: dict = field(default_factory=dict)
+    message: dict[str, str] = field(default_factory=dict)  # what is said about it, in both languages
+
+    @property
+    def off(self) -> float:
+        """How far the worst element is off; infinite where one of the two is."""
+        return float((self.yours[self.worst].double() - self.expected[self.worst].double()).abs())
+
+
+@contextmanager
+def kept():
+    """Inside, whatever fails leaves its evidence behind."""
+    global _kept
+    before, _kept = _kept, True
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def lay_side_by_side(broken, yours: torch.Tensor, expected: torch.Tensor, worst: list[int]) -> None:
+    """Attach both answers and where they differ most, where that is wanted."""
+    if _kept:
+        broken.evidence = Evidence(yours, expected, tuple(worst))
+
+
+def name_inputs(broken, formula, args: tuple, kwargs: dict) -> None:
+    """Attach what was asked, where that is wanted."""
+    if _kept:
+        broken.evidence = broken.evidence or Evidence()
+        broken.evidence = replace(broken.evidence, formula=formula, args=args, kwargs=kwargs, message=broken.message)

@@ -1,0 +1,233 @@
+"""nbgrader's gradebook, in SQLite and in a real PostgreSQL: no mark is lost, and nothing that a person did is touched."""
+
+import multiprocessing
+import secrets
+import sqlite3
+import sys
+from datetime import datetime, timedelta
+
+import postgres
+import psycopg
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import text
+
+from autograder import penalties
+from autograder.catalogue import find
+from autograder.cli import main
+from autograder.entering import Entering
+from autograder.gradebook import Locked, Marks, address
+from autograder.journal import Journal
+from autograder.release import COURSE, course_root, generate
+from autograder.specimens import hand_in, solution
+from autograder.submission import InputError, Submission
+from autograder.unfinished import Unfinished
+
+MASKS = find("06_masks")
+WRITERS, STUDENTS = 4, 12
+
+
+@pytest.fixture(scope="session")
+def server():
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/gradebook.db"
+    server = request.getfixturevalue("server")
+    name = f"gradebook_{secrets.token_hex(4)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def result(student: str, share: float = 1.0, verdict: str = "pass") -> dict:
+    parts = [
+        {"id": part.name, "score": part.points * share, "max_score": part.points, "verdict": verdict}
+        for part in MASKS.parts
+    ]
+    total = sum(part["score"] for part in parts)
+    return {"student": student, "exercise": MASKS.name, "score": total, "verdict": verdict, "parts": parts}
+
+
+def scores(url: str) -> dict[str, float]:
+    with Gradebook(address(url), COURSE) as book:
+        return {s.student.id: s.score for s in book.assignment_submissions(MASKS.name)}
+
+
+def test_marks_are_where_nbgrader_looks_for_them(url):
+    with Marks(url) as marks:
+        marks.enter(result("ada"))
+        marks.enter(result("alan", 0.5, "wrong"))
+        marks.enter(result("grace", 0.0, "missing"))
+        marks.enter(result("ada", 0.25, "wrong"))
+    assert scores(url) == {"ada": 5, "alan": 10, "grace": 0}
+    with Gradebook(address(url), COURSE) as book:
+        comments = book.find_submission_notebook(MASKS.name, MASKS.name, "grace").comments
+        assert {comment.comment for comment in comments} == {"No response."}
+        assert not book.find_submission(MASKS.name, "ada").needs_manual_grade
+        assert book.find_submission(MASKS.name, "ada").max_score == 20
+
+
+def test_an_exercise_is_entered_as_nbgrader_itself_enters_it(tmp_path):
+    generate(MASKS, course_root(), f"sqlite:///{tmp_path}/theirs.db", tmp_path / "release")
+    with Marks(f"sqlite:///{tmp_path}/ours.db") as marks:
+        marks.enter(result("ada"))
+    found = []
+    for name in ("ours", "theirs"):
+        with Gradebook(f"sqlite:///{tmp_path}/{name}.db", COURSE) as book:
+            notebook = book.find_notebook(MASKS.name, MASKS.name)
+            cells = [*notebook.grade_cells, *notebook.solution_cells, *notebook.source_cells]
+            entries = [{k: v for k, v in cell.to_dict().items() if k != "id"} for cell in cells]
+            version = book.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+            found.append((sorted(entries, key=repr), notebook.kernelspec, notebook.assignment.course_id, version))
+    assert found[0] == found[1]
+
+
+def test_what_a_person_did_survives_another_grading(url):
+    with Marks(url) as marks:
+        marks.enter(result("ada"))
+        with Gradebook(address(url), COURSE) as book:
+            submission = book.find_submission(MASKS.name, "ada")
+            submission.extension, submission.notebooks[0].late_submission_penalty = timedelta(days=2), 1.5
+            submission.notebooks[0].flagged = True
+            grade = book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada")
+            grade.manual_score, grade.extra_credit = 2.5, 0.5
+            comment = book.find_comment("answer-causal_mask", MASKS.name, MASKS.name, "ada")
+            comment.manual_comment = "很好！Well put."
+            book.find_student("ada").first_name = "Ada"
+            book.db.commit()
+        marks.enter(result("ada", 0.5, "wrong"))
+    with Gradebook(address(url), COURSE) as book:
+        submission = book.find_submission(MASKS.name, "ada")
+        grade = book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada")
+        assert (grade.manual_score, grade.extra_credit, grade.auto_score, grade.score) == (2.5, 0.5, 1.5, 3.0)
+        assert grade.needs_manual_grade
+        other = book.find_grade("check-padding_mask", MASKS.name, MASKS.name, "ada")
+        assert (other.auto_score, other.needs_manual_grade) == (1.5, False)
+        assert book.find_comment("answer-causal_mask", MASKS.name, MASKS.name, "ada").comment == "很好！Well put."
+        assert (submission.late_submission_penalty, submission.extension) == (1.5, timedelta(days=2))
+        assert submission.notebooks[0].flagged
+        assert submission.student.first_name == "Ada"
+
+
+def test_grading_that_changes_nothing_asks_nobody_to_look_again(tmp_path):
+    url, ada = f"sqlite:///{tmp_path}/gradebook.db", Submission("ada", MASKS.name, None)
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.add("key", result("ada"))
+        with Entering(url, journal) as entering:
+            entering.enter(ada, graded_now=True)
+    with Gradebook(url, COURSE) as book:
+        grade = book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada")
+        grade.manual_score, grade.needs_manual_grade = 2.0, False
+        book.db.commit()
+    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
+        entering.enter(ada, graded_now=False)
+        entering.finish()
+    with Gradebook(url, COURSE) as book:
+        assert not book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada").needs_manual_grade
+
+
+def test_a_gradebook_that_was_deleted_is_filled_from_the_journal(tmp_path):
+    ada = Submission("ada", MASKS.name, None)
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.add("key", result("ada"))
+        for name in ("first.db", "second.db"):
+            with Entering(f"sqlite:///{tmp_path}/{name}", journal) as entering:
+                entering.enter(ada, graded_now=name == "first.db")
+            assert scores(f"sqlite:///{tmp_path}/{name}") == {"ada": 20}
+
+
+def test_late_work_is_penalised_as_nbgrader_is_configured(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/gradebook.db"
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    monkeypatch.chdir(tmp_path)
+    penalties._plugin.cache_clear()
+    with Marks(url) as marks:
+        marks.enter(result("ada"))
+        with Gradebook(url, COURSE) as book:
+            book.find_assignment(MASKS.name).duedate = datetime(2026, 1, 10, 12)
+            book.db.commit()
+        marks.enter(result("ada", 0.5, "wrong"), "2026-01-10 13:00:00 UTC")
+        marks.enter(result("alan"), "2026-01-10 11:59:59 UTC")
+        marks.enter(result("grace"), "the day before yesterday")
+    penalties._plugin.cache_clear()
+    with Gradebook(url, COURSE) as book:
+        ada, alan, grace = (book.find_submission(MASKS.name, name) for name in ("ada", "alan", "grace"))
+        assert (ada.total_seconds_late, ada.late_submission_penalty) == (3600, 10)
+        assert (alan.total_seconds_late, alan.late_submission_penalty) == (0, 0)
+        assert (grace.timestamp, grace.score) == (None, 20)
+
+
+def write_everybody(url: str, writer: int, started) -> None:
+    started.wait()
+    with Marks(url) as marks:
+        for number in range(STUDENTS):
+            marks.enter(result(f"shared{number}", 0.5, "wrong"))
+            marks.enter(result(f"own{writer}-{number}", 0.25, "wrong"))
+
+
+def test_several_graders_at_once_lose_no_mark(url):
+    """They also make the database and the exercise at once."""
+    fork = multiprocessing.get_context("fork")
+    started = fork.Barrier(WRITERS)
+    writers = [fork.Process(target=write_everybody, args=(url, n, started)) for n in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    shared = {f"shared{number}": 10 for number in range(STUDENTS)}
+    own = {f"own{writer}-{number}": 5 for writer in range(WRITERS) for number in range(STUDENTS)}
+    assert scores(url) == shared | own
+
+
+def test_a_locked_gradebook_holds_up_nothing_and_gets_its_marks_later(tmp_path):
+    url = f"sqlite:///{tmp_path}/gradebook.db?timeout=0.1"
+    people = [Submission(name, MASKS.name, None) for name in ("ada", "alan")]
+    with Marks(url) as marks:
+        marks.enter(result("grace"))
+    other = sqlite3.connect(tmp_path / "gradebook.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
+        for person in people:
+            journal.add("key", result(person.student))
+            entering.enter(person, graded_now=True)
+        with pytest.raises(Locked, match="kept in the journal"):
+            entering.finish()
+    other.close()
+    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
+        for person in people:
+            entering.enter(person, graded_now=False)
+        entering.finish()
+    assert scores(url) == {"ada": 20, "alan": 20, "grace": 20}
+
+
+def test_a_name_the_database_refuses_costs_nobody_else_anything(server, tmp_path):
+    long = "a" * 200
+    with Journal(tmp_path / "journal.jsonl") as journal, Entering(server, journal) as entering:
+        for name in (long, "ada"):
+            journal.add("key", result(name))
+            entering.enter(Submission(name, MASKS.name, None), graded_now=True)
+        with pytest.raises(Unfinished, match="too long"):
+            entering.finish()
+    assert scores(server) == {"ada": 20}
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "sqlite", "oracle+nothing"])
+def test_a_url_that_is_none_is_told_what_one_looks_like(wrong):
+    with pytest.raises(InputError, match="postgresql://"):
+        address(wrong)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading needs Linux")
+def test_the_command_grades_into_postgresql(server, tmp_path, monkeypatch):
+    path = hand_in(tmp_path / "in", "hedy", MASKS, solution(MASKS))
+    monkeypatch.chdir(tmp_path)
+    assert main(["grade", str(path), "--db", server]) == 0
+    assert scores(server)["hedy"] == 20
+    assert not (tmp_path / "gradebook.db").exists()

@@ -1,0 +1,86 @@
+"""The same submissions get the same marks, byte for byte, however the work is shared out."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autograder import grading, starvation
+from autograder.catalogue import find
+from autograder.mistakes import mistakes_of
+from autograder.specimens import hand_in, solution, untouched, with_answer, with_mistake
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading needs Linux")
+
+
+def work() -> list[tuple]:
+    found = []
+    for exercise in (find("05_softmax"), find("06_masks")):
+        known = mistakes_of(exercise.module)
+        found += [(f"wrong{i}", exercise, with_mistake(exercise, known[5 * i])) for i in range(3)]
+        found += [("right", exercise, solution(exercise)), ("untouched", exercise, untouched(exercise))]
+    return found
+
+
+def graded(folder: Path, handed_in: list[tuple], jobs: int, threads: int) -> Path:
+    folder.mkdir()
+    for student, exercise, notebook in handed_in:
+        hand_in(folder / "in", student, exercise, notebook)
+    settings = {"OMP_NUM_THREADS": str(threads), "AUTOGRADER_SALT": "the same", "PYTHONHASHSEED": str(threads)}
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "grade", "in", "--out", "out", "--jobs", str(jobs), "--lang", "en"],
+        cwd=folder, env=os.environ | settings | {"PYTHONPATH": str(Path(__file__).parents[1])}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "out"
+
+
+def without_seconds(out: Path) -> list[dict]:
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))["submissions"]
+    return [{key: value for key, value in result.items() if key != "seconds"} for result in results]
+
+
+def test_other_jobs_threads_and_order_give_the_same_marks(tmp_path):
+    one = graded(tmp_path / "one", work(), jobs=1, threads=1)
+    other = graded(tmp_path / "other", work()[::-1], jobs=3, threads=4)
+    assert (one / "grades.csv").read_bytes() == (other / "grades.csv").read_bytes()
+    assert without_seconds(one) == without_seconds(other)
+
+
+SLOW = """
+import time
+slept = []
+def causal_mask(q_len, k_len=None):
+    if not slept:
+        slept.append(time.sleep(2.5))
+    return _right(q_len, k_len)
+"""
+
+
+@pytest.mark.parametrize(("busy", "verdict"), [(True, "pass"), (False, "timeout")])
+def test_a_machine_that_is_too_busy_is_no_verdict_on_the_code(tmp_path, monkeypatch, busy, verdict):
+    """Code that needs more time than it has passes all the same when it was the machine that had none to give."""
+    exercise = find("06_masks")
+    monkeypatch.setattr(grading.Queueing, "is_starved", lambda self: busy)
+    limits = replace(exercise.limits, call_seconds=2, wall_seconds=60)
+    monkeypatch.setattr(grading, "catalogue", lambda: {exercise.name: replace(exercise, limits=limits)})
+    right = next(cell.source for cell in solution(exercise).cells if cell.get("id") == "answer-causal_mask")
+    slow = right.replace("def causal_mask", "def _right") + SLOW
+    path = hand_in(tmp_path, "slow", exercise, with_answer(solution(exercise), "causal_mask", slow))
+    first, *others = grading.grade("slow", exercise.name, str(path), "salt").result["parts"]
+    assert first["verdict"] == verdict
+    assert {part["verdict"] for part in others} == {"pass"}
+
+
+def test_the_kernel_tells_a_busy_machine_from_a_slow_program():
+    """Many that want one processor wait for it; one that sleeps waits for nobody."""
+    quiet = starvation.Queueing()
+    quiet.ran -= 10**9  # a second of work that was done at once
+    assert not quiet.is_starved()
+    quiet.waited -= 10**9
+    assert quiet.is_starved()
