@@ -10,6 +10,7 @@ from . import heatmap
 from .language import VERDICTS
 
 GREEN, RED, GREY = "#1a7f37", "#cf222e", "#656d76"
+SIGNS = {"✓": GREEN, "✗": RED, "·": GREY}
 LINE = "rgba(128,128,128,.4)"
 LINK = "color:inherit;text-decoration:underline"  # a blue for light pages cannot be read on dark ones
 WORDS = {
@@ -19,9 +20,9 @@ WORDS = {
     "yours": {"en": "yours", "zh": "你的"},
     "expected": {"en": "expected", "zh": "应为"},
     "worst": {"en": "the worst element", "zh": "偏差最大的元素"},
-    "traceback": {"en": "Your code stopped here", "zh": "你的代码停在这里"},
     "read": {"en": "Read", "zh": "阅读"},
     "chapter": {"en": "chapter {}, «{}»", "zh": "第 {} 章《{}》"},
+    "stuck": {"en": "Stuck? {}", "zh": "卡住了？{}"},
     "open": {"en": "Right. Still open here", "zh": "正确。本练习还剩"},
     "why": {"en": "Why it works", "zh": "为什么行得通"},
     "next": {"en": "What to try next", "zh": "接下来试试"},
@@ -38,10 +39,10 @@ def say(word: str, lang: str, *about) -> str:
 def text(part: dict, lang: str) -> str:
     """A few plain lines."""
     lines = [f"{part['id']}: {VERDICTS[part['verdict']][lang]} ({part['score']:g}/{part['max_score']:g})"]
-    lines += [f"  {'✓' if promise['kept'] else '✗'} {promise[lang]}" for promise in part["promises"]]
+    lines += [f"  {_sign(promise, part)} {promise[lang]}" for promise in part["promises"]]
     lesson = part.get("lesson", {})
     if "message" in lesson:
-        lines += ["", *_text_of_failure(lesson, lang)]
+        lines += ["", *_text_of_failure(part["id"], lesson, lang)]
     elif part["message"][lang]:
         lines += ["", part["message"][lang]]
     elif told := afterwards_text(part, lang):
@@ -55,41 +56,38 @@ def afterwards_text(part: dict, lang: str) -> str:
     return "\n".join(f"{title}{_colon(lang)}{words}" for title, words in told)
 
 
-def _text_of_failure(lesson: dict, lang: str) -> list[str]:
+def _text_of_failure(name: str, lesson: dict, lang: str) -> list[str]:
+    lines = [lesson["message"][lang]]
     if lesson.get("traceback"):
-        lines = [
-            f"{say('traceback', lang)}{_colon(lang)}".rstrip(),
-            *(f"  {line}" for line in lesson["traceback"].split("\n")),
-        ]
-    else:
-        lines = [lesson["message"][lang]]
+        lines += [f"  {line}" for line in lesson["traceback"].split("\n")]
     if lesson["mistake"]:
         lines.append(f"  {say('mistake', lang)}{_colon(lang)}{lesson['mistake'][lang]}")
     if "inputs" in lesson:
         lines.append(f"  {say('seen on', lang)}{_colon(lang)}{lesson['inputs']}")
-    for name in ("yours", "expected"):
-        if name in lesson:
-            lines += [f"  {line}" for line in heatmap.text(say(name, lang), lesson[name]).split("\n")]
+    for side in ("yours", "expected"):
+        if side in lesson:
+            lines += [f"  {line}" for line in heatmap.text(say(side, lang), lesson[side]).split("\n")]
     where = lesson["section"]
-    return [*lines, f"  {say('read', lang)}{_colon(lang)}{_chapter(where, lang)} {where['address'][lang]}"]
+    lines.append(f"  {say('read', lang)}{_colon(lang)}{_chapter(where, lang)} {where['address'][lang]}")
+    return [*lines, f"  {say('stuck', lang, _call(name))}"]
 
 
 def html(part: dict, lang: str) -> str:
     """A self-contained card. Everything that came from a student is escaped."""
     colour = {"pass": GREEN, "missing": GREY}.get(part["verdict"], RED)
     rows = "".join(
-        f'<li style="margin:.15em 0;padding-left:1.9em;text-indent:-1.9em">{_mark(promise["kept"])} {_inline(promise[lang])}</li>'
+        f'<li style="display:flex;gap:.5em;margin:.15em 0">{_mark(promise, part)}<span>{inline(promise[lang])}</span></li>'
         for promise in part["promises"]
     )
     lesson = part.get("lesson", {})
     if "message" in lesson:
-        below = _failure(lesson, colour, lang)
+        below = _failure(part["id"], lesson, colour, lang)
     elif part["message"][lang]:
         below = _block(colour, _pre(part["message"][lang]))
     else:
         told = _afterwards(lesson, lang)
         below = _block(
-            colour, "".join(f"<div><b>{title}</b>{_colon(lang)}{_inline(words)}</div>" for title, words in told)
+            colour, "".join(f"<div><b>{title}</b>{_colon(lang)}{inline(words)}</div>" for title, words in told)
         )
     points = f"{part['score']:g}/{part['max_score']:g} {say('points', lang)}"
     head = f"{_badge(VERDICTS[part['verdict']][lang], colour)} <code>{escape(part['id'])}</code> · {points}"
@@ -99,9 +97,9 @@ def html(part: dict, lang: str) -> str:
 def hint(name: str, step: int, steps: list[dict], lang: str) -> tuple[str, str]:
     """One hint as text and as HTML."""
     count, words = say("hint", lang, step + 1, len(steps)), steps[step][lang].strip()
-    again = f'hint("{name}", step=1)'
+    again = _call(name, ", step=1")
     after = say("more", lang) if step + 1 < len(steps) else say("back", lang, again)
-    body = _pre(words) if "\n" in words else f"<div>{_inline(words)}</div>"
+    body = _pre(words) if "\n" in words else f"<div>{inline(words)}</div>"
     after_html = escape(after).replace(escape(again), f"<code>{escape(again)}</code>")
     shown = (
         f"<div>{_badge(count, GREY)} <code>{escape(name)}</code></div>{_block(GREY, body)}"
@@ -110,14 +108,12 @@ def hint(name: str, step: int, steps: list[dict], lang: str) -> tuple[str, str]:
     return f"{name}, {count}:\n{words}\n({after})", _frame(shown, lang)
 
 
-def _failure(lesson: dict, colour: str, lang: str) -> str:
-    blocks = []
+def _failure(name: str, lesson: dict, colour: str, lang: str) -> str:
+    blocks = [_pre(lesson["message"][lang])]
     if lesson.get("traceback"):
-        blocks.append(f"<div><b>{say('traceback', lang)}</b></div>{_pre(lesson['traceback'])}")
-    else:
-        blocks.append(_pre(lesson["message"][lang]))
+        blocks.append(_pre(lesson["traceback"]))
     if lesson["mistake"]:
-        blocks.append(f"<div><b>{say('mistake', lang)}</b>{_colon(lang)}{_inline(lesson['mistake'][lang])}</div>")
+        blocks.append(f"<div><b>{say('mistake', lang)}</b>{_colon(lang)}{inline(lesson['mistake'][lang])}</div>")
     if "inputs" in lesson:
         blocks.append(f"<div>{say('seen on', lang)}{_colon(lang)}<code>{escape(lesson['inputs'])}</code></div>")
     if "yours" in lesson:
@@ -126,7 +122,8 @@ def _failure(lesson: dict, colour: str, lang: str) -> str:
         blocks.append(f'<div style="overflow-x:auto">{"".join(maps)}</div>')
     where = lesson["section"]
     link = f'<a href="{escape(where["address"][lang])}" target="_blank" rel="noopener" style="{LINK}">{escape(_chapter(where, lang))}</a>'
-    return _block(colour, "".join([*blocks, f"<div>{say('read', lang)}{_colon(lang)}{link}</div>"]))
+    way_on = f"{say('read', lang)}{_colon(lang)}{link} · {say('stuck', lang, f'<code>{escape(_call(name))}</code>')}"
+    return _block(colour, "".join([*blocks, f"<div>{way_on}</div>"]))
 
 
 def _afterwards(lesson: dict, lang: str) -> list[tuple[str, str]]:
@@ -140,6 +137,10 @@ def _chapter(where: dict, lang: str) -> str:
     return say("chapter", lang, where["chapter"], where["title"][lang])
 
 
+def _call(name: str, step: str = "") -> str:
+    return f'hint("{name}"{step})'
+
+
 def _frame(content: str, lang: str) -> str:
     return (
         f'<div lang="{"zh-CN" if lang == "zh" else "en"}" style="border:1px solid {LINE};border-radius:6px;padding:.6em .9em;'
@@ -148,13 +149,20 @@ def _frame(content: str, lang: str) -> str:
 
 
 def _block(colour: str, content: str) -> str:
-    return content and f'<div style="margin-top:.6em;padding-left:.8em;border-left:3px solid {colour}">{content}</div>'
+    inside = "display:grid;grid-template-columns:minmax(0,1fr);gap:.35em"
+    return (
+        content
+        and f'<div style="margin-top:.6em;padding-left:.8em;border-left:3px solid {colour};{inside}">{content}</div>'
+    )
 
 
 def _pre(words: str) -> str:
+    """Text as it is; the line of a traceback that failed is bold."""
+    lines = (f"<b>{line}</b>" if line.startswith("----&gt;") else line for line in escape(words).split("\n"))
+    shown = "\n".join(lines)
     return (
-        '<pre style="white-space:pre-wrap;overflow-wrap:anywhere;margin:.1em 0;padding:0;background:none;color:inherit;'
-        f'font:12.5px/1.5 ui-monospace,monospace">{escape(words)}</pre>'
+        '<pre style="white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0;background:none;color:inherit;'
+        f'font:12.5px/1.5 ui-monospace,monospace">{shown}</pre>'
     )
 
 
@@ -162,14 +170,20 @@ def _badge(words: str, colour: str) -> str:
     return f'<b style="background:{colour};color:#fff;border-radius:4px;padding:.1em .5em">{escape(words)}</b>'
 
 
-def _mark(kept: bool) -> str:
+def _sign(promise: dict, part: dict) -> str:
+    """Kept, broken, or not yet to be judged because nothing is written."""
+    return "✓" if promise["kept"] else "·" if part["verdict"] == "missing" else "✗"
+
+
+def _mark(promise: dict, part: dict) -> str:
+    sign = _sign(promise, part)
     return (
-        f'<span style="display:inline-block;text-indent:0;text-align:center;width:1.4em;background:{GREEN if kept else RED};'
-        f'color:#fff;border-radius:4px;line-height:1.4">{"✓" if kept else "✗"}</span>'
+        f'<span style="flex:none;align-self:flex-start;text-align:center;width:1.4em;background:{SIGNS[sign]};'
+        f'color:#fff;border-radius:4px;line-height:1.4">{sign}</span>'
     )
 
 
-def _inline(words: str) -> str:
+def inline(words: str) -> str:
     """Text with `code` in it."""
     pieces = escape(words).split("`")
     return "".join(

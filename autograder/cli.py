@@ -1,30 +1,36 @@
 """The command line: `python -m autograder COMMAND`."""
 
-import argparse
-import os
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .arguments import parser
 from .catalogue import CatalogueError, Exercise, catalogue, find
 from .language import VERDICTS, preferred
 
 DONE, FAULT, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
 PLAIN_WIDTH = 120
+RELEASE = {
+    "current": {"en": "up to date", "zh": "与解答一致"},
+    "stale": {"en": "differs from its solution", "zh": "与解答不一致"},
+    "released": {"en": "released", "zh": "已生成"},
+    "unchanged": {"en": "unchanged", "zh": "没有变化"},
+}
 
 
 class WrongUse(Exception):
     """The command line cannot be carried out; the message says what to do."""
 
+    def __init__(self, en: str, zh: str | None = None):
+        super().__init__(en)
+        self.message = {"en": en, "zh": zh or en}
+
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = _parser()
-    args = parser.parse_args(arguments)
+    args = parser(COMMANDS, arguments).parse_args(arguments)
     args.lang = preferred(args.lang)
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
@@ -32,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return args.run(args, console)
     except WrongUse as wrong:
-        print(f"autograder: {wrong}", file=sys.stderr)  # noqa: T201
+        print(f"autograder: {wrong.message[args.lang]}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
     except CatalogueError as broken:
         print(f"autograder: catalogue.toml: {broken}", file=sys.stderr)  # noqa: T201
@@ -43,82 +49,30 @@ def main(arguments: list[str] | None = None) -> int:
         return UNFINISHED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="autograder", description="Attention by Hand · 手写注意力")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(name, run, help):
-        sub = commands.add_parser(name, help=help, description=help)
-        sub.add_argument("--lang", choices=("en", "zh"), help="language of the messages (default: the locale)")
-        sub.set_defaults(run=run)
-        return sub
-
-    command("list", run_list, "show the exercises · 列出练习")
-    check = command("check", run_check, "check your own notebooks in exercises/ · 检查自己的 notebook")
-    check.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
-    check.add_argument("--watch", action="store_true", help="check again whenever a notebook is saved · 保存即检查")
-    check.add_argument(
-        "--html", type=Path, nargs="?", const=Path("progress.html"), metavar="FILE",
-        help="only write your progress as a page to keep (default: progress.html) · 把进度写成网页",
-    )  # fmt: skip
-    grade = command("grade", run_grade, "grade a folder of submissions · 批量评分")
-    grade.add_argument(
-        "folder",
-        type=Path,
-        help="FOLDER/<student>/<exercise>/<exercise>.ipynb (or .py), an archive from nbgrader, Moodle or Canvas, or one file",
-    )
-    grade.add_argument("--out", type=Path, default=Path("grades"), help="where results go (default: grades)")
-    grade.add_argument("--jobs", type=_positive, default=_cores(), help="submissions at a time (default: all cores)")
-    grade.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu")
-    grade.add_argument(
-        "--db",
-        default="sqlite:///gradebook.db",
-        help="nbgrader's gradebook (default: gradebook.db here; postgresql://… too)",
-    )
-    grade.add_argument("--dask", metavar="ADDRESS", help="grade on a Dask cluster, such as tcp://scheduler:8786")
-    grade.add_argument("--fresh", action="store_true", help="grade again what was graded already")
-    grade.add_argument("--trust-submissions", action="store_true", help="grade although the sandbox is incomplete")
-    release = command("release", run_release, "make exercises/ from solutions/ · 由 solutions 生成 exercises")
-    release.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
-    release.add_argument("--check", action="store_true", help="only compare, exit 1 when they differ")
-    audit = command("audit", run_audit, "prove that the course is sound · 证明课程无误")
-    audit.add_argument("exercise", nargs="*", help="such as 06_masks (default: all)")
-    command("doctor", run_doctor, "test the sandbox, the device and the versions · 检查沙箱、设备与版本")
-    bench = command("bench", run_bench, "measure speed as ratios in one run · 速度测试")
-    bench.add_argument("name", nargs="*", help="which benchmarks (default: all)")
-    bench.add_argument("--submissions", type=_positive, default=200, help="how many to grade (default: 200)")
-    bench.add_argument("--json", type=Path, help="where the numbers go (default: _build/bench/bench.json)")
-    return parser
-
-
-def _cores() -> int:
-    """Those this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
 def _exercises(names: list[str]) -> list[Exercise]:
     try:
         return [find(name) for name in names] or list(catalogue().values())
     except LookupError as unknown:
-        raise WrongUse(f"no exercise is called {unknown.args[0]!r}; there are {', '.join(catalogue())}") from None
+        name, names = unknown.args[0], ", ".join(catalogue())
+        raise WrongUse(
+            f"no exercise is called {name!r}; there are {names}", f"没有叫 {name!r} 的练习；有的是 {names}"
+        ) from None
 
 
 def run_list(args, console) -> int:
+    """Every exercise with what it is worth, and its parts below it. Names are never cut: they are there to be typed."""
     zh = args.lang == "zh"
-    table = Table("练习" if zh else "exercise", "标题" if zh else "title", "部分" if zh else "part",
-                  "分" if zh else "points", "分钟" if zh else "minutes", "难度" if zh else "difficulty",
-                  box=box.HEAVY_HEAD if console.is_terminal else None)  # fmt: skip
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("练习与部分" if zh else "exercise and parts", no_wrap=True, overflow="fold")
+    table.add_column("标题" if zh else "title", overflow="fold")
+    table.add_column("分" if zh else "points", justify="right")
+    table.add_column("分钟" if zh else "min", justify="right")
+    table.add_column("难度" if zh else "level", no_wrap=True)
     for exercise in catalogue().values():
-        for i, part in enumerate(exercise.parts):
-            first = (exercise.name, exercise.title[args.lang]) if i == 0 else ("", "")
-            table.add_row(*first, part.name, str(part.points), str(part.minutes), "★" * part.difficulty)
-        table.add_section()
+        minutes = sum(part.minutes for part in exercise.parts)
+        table.add_row(exercise.name, exercise.title[args.lang], f"{exercise.points:g}", str(minutes), style="bold")
+        for part in exercise.parts:
+            table.add_row(f"  {part.name}", "", f"{part.points:g}", str(part.minutes), "★" * part.difficulty)
     console.print(table)
     return DONE
 
@@ -138,7 +92,7 @@ def run_grade(args, console) -> int:
     options = Options(args.folder, args.out, args.jobs, resolve(args.device), args.db, args.fresh,
                       args.trust_submissions, args.lang, dask=args.dask)  # fmt: skip
     try:
-        with _progress(console) as progress:
+        with _progress(console, args.lang) as progress:
             results = run(options, progress, lambda text: console.print(text, markup=False))
     except InputError as unusable:
         raise WrongUse(str(unusable)) from None
@@ -153,9 +107,13 @@ def run_grade(args, console) -> int:
         }
         return _unfinished(stopped[args.lang])
     counts = {v: sum(r["verdict"] == v for r in results) for v in VERDICTS}
-    summary = ", ".join(f"{VERDICTS[v][args.lang]} {n}" for v, n in counts.items() if n)
-    console.print(f"{len(results)} {'份提交' if args.lang == 'zh' else 'submissions'}: {summary}")
-    console.print(f"{'结果' if args.lang == 'zh' else 'results'}: {args.out / 'class.html'}", markup=False)
+    told = [f"{VERDICTS[v][args.lang]} {n}" for v, n in counts.items() if n]
+    page = args.out / "class.html"
+    said = {
+        "en": f"{len(results)} submission{'s' * (len(results) != 1)}: {', '.join(told)}\nresults: {page}",
+        "zh": f"{len(results)} 份提交：{'，'.join(told)}\n结果：{page}",
+    }
+    console.print(said[args.lang], markup=False)
     return UNFINISHED if counts["grader_error"] else DONE
 
 
@@ -165,13 +123,14 @@ def _unfinished(reason) -> int:
 
 
 @contextmanager
-def _progress(console):
+def _progress(console, lang):
     """What to call with each result: it moves a bar on a terminal, and prints a line elsewhere."""
 
     def line(result, total):
         mistakes = ", ".join(part["mistake"] for part in result["parts"] if part["mistake"])
         text = f"{result['student']}/{result['exercise']}: {result['score']:g}/{result['max_score']:g} "
-        console.print(text + result["verdict"] + (f" ({mistakes})" if mistakes else ""), markup=False)
+        verdict = VERDICTS[result["verdict"]]["zh"] if lang == "zh" else result["verdict"]
+        console.print(text + verdict + (f" ({mistakes})" if mistakes else ""), markup=False)
 
     if not console.is_terminal:
         yield line
@@ -214,8 +173,11 @@ def _write_progress(args, console) -> int:
     try:
         args.html.write_text(page(args.lang), encoding="utf-8")
     except OSError as refused:
-        raise WrongUse(f"{args.html}: {refused.strerror}") from None
-    console.print(f"{'进度' if args.lang == 'zh' else 'your progress'}: {args.html}", markup=False)
+        raise WrongUse(
+            f"{args.html}: {refused.strerror}. Choose another place: --html FILE",
+            f"{args.html}：无法写入（{refused.strerror}）。请换一个位置：--html FILE",
+        ) from None
+    console.print(f"{'进度：' if args.lang == 'zh' else 'your progress: '}{args.html}", markup=False)
     return DONE
 
 
@@ -229,10 +191,11 @@ def run_release(args, console) -> int:
             if args.check:
                 current = is_current(exercise, root)
                 faults += not current
-                console.print(f"exercises/{exercise.name}: {'up to date' if current else 'differs from its solution'}")
+                said = "current" if current else "stale"
             else:
                 changed = release(exercise, root)
-                console.print(f"exercises/{exercise.name}: {'released' if changed else 'unchanged'}")
+                said = "released" if changed else "unchanged"
+            console.print(f"exercises/{exercise.name}: {RELEASE[said][args.lang]}")
     except ReleaseError as refused:
         print(f"autograder: {refused}", file=sys.stderr)  # noqa: T201
         return FAULT if args.check else UNFINISHED
@@ -255,6 +218,18 @@ def run_bench(args, console) -> int:
     from .benchmarks import BENCHMARKS, bench
 
     if unknown := [name for name in args.name if name not in BENCHMARKS]:
-        raise WrongUse(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+        name, names = unknown[0], ", ".join(BENCHMARKS)
+        raise WrongUse(f"no benchmark is called {name!r}; there are {names}", f"没有叫 {name!r} 的测试；有的是 {names}")
     bench(args.name or list(BENCHMARKS), console, args.json, args.submissions)
     return DONE
+
+
+COMMANDS = {
+    "list": run_list,
+    "check": run_check,
+    "grade": run_grade,
+    "release": run_release,
+    "audit": run_audit,
+    "doctor": run_doctor,
+    "bench": run_bench,
+}

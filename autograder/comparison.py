@@ -1,30 +1,14 @@
-"""Compare an answer with the truth, with a tolerance that is measured and never guessed.
-
-The truth is the reference formula in float64. Three things are measured on the inputs at hand: what the same formula gets
-wrong in the student's own dtype; how far its result moves when each input is rounded once; and the largest number met on
-the way, whose rounding any other right formula may inherit (exp(x - logsumexp(x)) does). A small multiple of these is
-allowed. So a right answer may reorder its sums, and an epsilon where none belongs is still seen.
-"""
-
-import math
-from collections import OrderedDict
-from dataclasses import dataclass
+"""Compare an answer with the truth: structure, shape, dtype, finiteness, then values, within a tolerance that is measured."""
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 from . import evidence
 from .catalogue import catalogue
 from .proxy import Student
 from .student.perform import starts
+from .tolerance import expectation, flat, key_of
 from .verdicts import Broken, require, wrong
-
-MULTIPLE = 16  # of the measured errors
-ULPS = 4  # of the result, at the size of the largest number met on the way
-ROUNDINGS = 2  # how often the inputs are rounded at random
-REMEMBERED = 16384  # expectations kept: a class is asked the same questions again and again
 
 
 def matches(student: Student, formula, *args, **kwargs):
@@ -67,7 +51,7 @@ class Derivative:
         return vjp(self.formula, args, kwargs, self.wrt, self.cotangents)
 
     def key(self):
-        return _key((getattr(self.formula, "key", lambda: id(self.formula))(), self.wrt, self.cotangents))
+        return key_of((getattr(self.formula, "key", lambda: id(self.formula))(), self.wrt, self.cotangents))
 
 
 def vjp(formula, args, kwargs, wrt, cotangents) -> tuple[torch.Tensor, ...]:
@@ -96,12 +80,12 @@ def agree(value, formula, *args, **kwargs) -> None:
 
 def _agree(value, formula, args, kwargs) -> None:
     name = formula.__name__
-    expected = _expectation(formula, args, kwargs)
+    expected = expectation(formula, args, kwargs)
     leaves = _same_structure(value, expected.wanted, name)
     for label, answer, form, true, error in zip(
         _labels(formula, name, expected.wanted),
         leaves,
-        _flat(expected.wanted),
+        flat(expected.wanted),
         expected.truth,
         expected.allowed,
         strict=True,
@@ -159,135 +143,6 @@ def _agree_tensor(label, answer, form, true, error) -> None:
     raise broken
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """What a formula gives: in the student's dtype, in float64, and how far off each output may be."""
-
-    wanted: object
-    truth: list
-    allowed: list[float]
-
-
-_remembered: OrderedDict[tuple, tuple[object, Expectation]] = OrderedDict()
-
-
-def _expectation(formula, args, kwargs) -> Expectation:
-    key = (getattr(formula, "key", lambda: id(formula))(), _key((args, kwargs)))
-    if key in _remembered:
-        _remembered.move_to_end(key)
-        return _remembered[key][1]
-    expected = _measured(formula, args, kwargs)
-    _remembered[key] = formula, expected  # the formula is kept too, so that its id stays its own
-    if len(_remembered) > REMEMBERED:
-        _remembered.popitem(last=False)
-    return expected
-
-
-def _measured(formula, args, kwargs) -> Expectation:
-    wanted = formula(*args, **kwargs)
-    with _LargestNumber(_flat((args, kwargs))) as seen:
-        truth = _flat(formula(*_double(args), **_double(kwargs)))
-    errors = [_distance(plain, true) for plain, true in zip(_flat(wanted), truth, strict=True)]
-    dtype = _dtype((args, kwargs))
-    if dtype is None:
-        return Expectation(wanted, truth, [MULTIPLE * error for error in errors])
-    unit = torch.finfo(dtype).eps
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(ROUNDINGS):
-        rounded = _flat(formula(*_rounded(args, unit, generator), **_rounded(kwargs, unit, generator)))
-        errors = [max(e, _distance(r, t)) for e, r, t in zip(errors, rounded, truth, strict=True)]
-    inherited = ULPS * unit * max(seen.largest, 1.0)
-    allowed = [MULTIPLE * error + inherited * _largest(true) for error, true in zip(errors, truth, strict=True)]
-    return Expectation(wanted, truth, allowed)
-
-
-class _LargestNumber(TorchDispatchMode):
-    """The largest finite number among inputs and intermediate results."""
-
-    @classmethod
-    def _should_skip_dynamo(cls):
-        return False  # nothing is compiled here, and keeping the compiler out would first import it
-
-    def __init__(self, inputs):
-        super().__init__()
-        self.largest = max(map(_largest, inputs), default=0.0)
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        if "empty" in function.__name__:
-            return out  # whatever the memory held before: dropout begins so
-        for tensor in tree_iter(out):
-            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
-                self.largest = max(self.largest, _largest(tensor))
-        return out
-
-
-def _key(value):
-    """Equal for equal content."""
-    if isinstance(value, torch.Tensor):
-        plain = value.detach().contiguous()
-        return (plain.dtype, plain.shape, plain.flatten().view(torch.uint8).numpy().tobytes() if plain.numel() else b"")
-    if isinstance(value, list | tuple):
-        return (type(value), *map(_key, value))
-    if isinstance(value, dict):
-        return tuple((name, _key(item)) for name, item in value.items())
-    return (type(value), value)
-
-
-def _distance(a, b) -> float:
-    if not isinstance(a, torch.Tensor) or not a.is_floating_point() or not a.numel():
-        return 0.0
-    off = (a.double() - b.double()).abs()
-    off = off[off.isfinite()]
-    return float(off.max()) if off.numel() else 0.0
-
-
-def _largest(tensor) -> float:
-    if not isinstance(tensor, torch.Tensor) or not tensor.numel():
-        return 0.0
-    sizes = tensor.detach().abs() if tensor.is_floating_point() else tensor.double().abs()
-    largest = float(sizes.max())
-    return largest if math.isfinite(largest) else float(sizes.masked_fill(~sizes.isfinite(), 0.0).max())
-
-
-def _dtype(value) -> torch.dtype | None:
-    """The floating dtype of the inputs, if there is one."""
-    found = [x.dtype for x in _flat(value) if isinstance(x, torch.Tensor) and x.is_floating_point()]
-    return max(found, key=lambda dtype: torch.finfo(dtype).eps) if found else None
-
-
-def _double(value):
-    return _mapped(value, lambda x: x.double() if x.is_floating_point() else x)
-
-
-def _rounded(value, unit, generator):
-    def one(x):
-        if not x.is_floating_point():
-            return x
-        signs = torch.randint(-1, 2, x.shape, generator=generator, dtype=torch.float64)
-        return x.double() * (1 + unit * signs)
-
-    return _mapped(value, one)
-
-
-def _mapped(value, change):
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
-    return value
-
-
-def _flat(value) -> list:
-    if isinstance(value, list | tuple):
-        return [leaf for item in value for leaf in _flat(item)]
-    if isinstance(value, dict):
-        return [leaf for key in sorted(value) for leaf in _flat(value[key])]
-    return [value]
-
-
 def _same_structure(value, wanted, name) -> list:
     """The leaves of `value`, which must be built like `wanted`."""
     if isinstance(wanted, tuple | list):
@@ -322,8 +177,8 @@ def _labels(formula, name, wanted) -> list[str]:
         (part.returns for e in catalogue().values() for part in e.parts if part.name == name), None
     )
     names = sorted(wanted) if isinstance(wanted, dict) else returns
-    if not names or len(names) != len(_flat(wanted)):
-        names = range(len(_flat(wanted)))
+    if not names or len(names) != len(flat(wanted)):
+        names = range(len(flat(wanted)))
     return [f"{name} → {item}" for item in names]
 
 

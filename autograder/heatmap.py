@@ -100,5 +100,6 @@ def number(x) -> str:
         return "NaN"
     if abs(x) == float("inf"):
         return "∞" if x > 0 else "−∞"
-    short = f"{x:.2f}" if 0.01 <= abs(x) < 1000 else f"{x:.2g}"
+    size = abs(x)
+    short = f"{x:.2f}" if 0.01 <= size < 1000 else f"{x:.1f}" if 1000 <= size < 1e6 else f"{x:.2g}"
     return short.replace("-", "−")

@@ -52,6 +52,7 @@ def by_exercise(results: list[dict]) -> list[dict]:
             "mean": statistics.mean(result["score"] for result in handed_in),
             "median": statistics.median(result["score"] for result in handed_in),
             "max_score": handed_in[0]["max_score"],
+            "distribution": distribution(handed_in),
         }
         for name, handed_in in sorted(found.items())
     ]

@@ -1,33 +1,22 @@
 """A learner's progress as one page to keep: exercises, parts, mistakes met and overcome, in both languages."""
 
-import base64
-import hashlib
-import importlib.resources
 from datetime import date
-
-from jinja2 import Environment, PackageLoader, select_autoescape
 
 from . import progress
 from .catalogue import Exercise, Part, catalogue
 from .language import VERDICTS
 from .mistakes import mistakes_of
 from .sections import section
+from .webpage import digest, own, templates
 
 
 def page(lang: str) -> str:
     """Self-contained HTML that loads and runs nothing; the reader chooses the language, `lang` comes first."""
-    templates = Environment(
-        loader=PackageLoader("autograder"),
-        autoescape=select_autoescape(default=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = (importlib.resources.files("autograder") / "templates" / "progress.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = own("progress.css")
     exercises = [_exercise(exercise, progress.load().get(exercise.name, {})) for exercise in catalogue().values()]
-    return templates.get_template("progress.html").render(
-        lang=lang, style=style, digest=digest, exercises=exercises, today=date.today().isoformat(), **_totals(exercises)
-    )
+    about = {"lang": lang, "style": style, "digest": digest(style), "today": date.today().isoformat()}
+    shown = templates().get_template("progress.html")
+    return shown.render(exercises=exercises, **about, **_totals(exercises))
 
 
 def _exercise(exercise: Exercise, known: dict) -> dict:

@@ -1,6 +1,7 @@
 """Check a notebook again whenever it is saved, beginning where one left off."""
 
 import time
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -11,20 +12,21 @@ from .selfcheck import check_notebooks, first_open, notebook_of, progress_table
 PAUSE = 0.5  # seconds between two looks
 WORDS = {
     "watching": {"en": "watching {} notebooks; save one to check it, Ctrl-C ends", "zh": "正在监视 {} 个 notebook：保存即检查，按 Ctrl-C 结束"},
+    "checked": {"en": "checked at {}; waiting for the next save", "zh": "{} 检查完毕；等待下一次保存"},
     "ended": {"en": "ended; the same command goes on from here", "zh": "已结束；再次运行同一命令，从这里继续"},
     "all done": {"en": "every exercise is done", "zh": "全部练习都完成了"},
 }  # fmt: skip
 
 
 def watch(exercises: list[Exercise], lang: str, console: Console, root: Path | None = None) -> None:
-    """Until Ctrl-C. Begins with the exercise that is under way."""
+    """Until Ctrl-C. Begins with the exercise that is under way; the table comes first and last, not between."""
     paths = {exercise: notebook_of(exercise, root) for exercise in exercises}
     try:
         seen = {exercise: _saved(path) for exercise, path in paths.items()}
+        progress_table(lang, console)
         at_hand = first_open(exercises)
         if at_hand is not None:
             check_notebooks([at_hand], lang, console, root)
-        progress_table(lang, console)
         console.print(WORDS["all done"][lang] if at_hand is None else WORDS["watching"][lang].format(len(paths)))
         while True:
             time.sleep(PAUSE)
@@ -34,9 +36,11 @@ def watch(exercises: list[Exercise], lang: str, console: Console, root: Path | N
                     seen[exercise] = now
                     if now is not None:
                         check_notebooks([exercise], lang, console, root)
-                        progress_table(lang, console)
+                        console.print(WORDS["checked"][lang].format(f"{datetime.now():%H:%M:%S}"))
     except KeyboardInterrupt:
-        console.print(f"\n{WORDS['ended'][lang]}")
+        console.print()
+        progress_table(lang, console)
+        console.print(WORDS["ended"][lang])
 
 
 def _saved(path: Path) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ and asks nothing of any host.
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from urllib.parse import quote
@@ -14,18 +15,28 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from .card import inline
 from .catalogue import catalogue
+from .hinting import afterwards
 from .language import VERDICTS
+from .mistakes import mistakes_of
 from .overview import overview, title
 from .sections import section
 from .submission import Submission
+
+# What `findings` adds to a message and the page shows by itself: the mistake, and a link to the section.
+SHOWN_APART = re.compile(r"\n  (?:likely mistake: |很可能是这个错误：|read: |阅读：).*", re.DOTALL)
 
 
 def feedback(result: dict, lang: str) -> str:
     """What one student reads about one exercise."""
     exercise = catalogue().get(result["exercise"])
-    taught = {part.name: section(exercise, part) for part in exercise.parts} if exercise else {}
-    return _rendered("feedback.html", lang, result=result, title=title(result["exercise"]), taught=taught)
+    about = {"taught": {}, "mistakes": {}, "done": None}
+    if exercise:
+        about["taught"] = {part.name: section(exercise, part) for part in exercise.parts}
+        about["mistakes"] = {mistake.name: mistake.text for mistake in mistakes_of(exercise.module)}
+        about["done"] = afterwards(exercise) if result["verdict"] == "pass" else None
+    return _rendered("feedback.html", lang, result=result, title=title(result["exercise"]), **about)
 
 
 def class_report(
@@ -40,18 +51,19 @@ def class_report(
 
 
 def _rendered(template: str, lang: str, **about) -> str:
-    style, script = _own("page.css"), _own("page.js")
+    style, script = own("page.css"), own("page.js")
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = _templates().get_template(template)
+    page = templates().get_template(template)
     return page.render(lang=lang, style=style, script=script, policy=policy, verdicts=VERDICTS, **about)
 
 
 @cache
-def _templates() -> Environment:
-    return Environment(
+def templates() -> Environment:
+    """Where the pages come from. `inline` shows `code` as code, `seen` leaves out what a page shows by itself."""
+    found = Environment(
         loader=PackageLoader("autograder"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -59,14 +71,18 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    found.filters["inline"] = lambda words: Markup(inline(words))
+    found.filters["seen"] = lambda message: SHOWN_APART.sub("", message)
+    return found
 
 
 @cache
-def _own(name: str) -> Markup:
+def own(name: str) -> Markup:
     """One of our own files, to stand in the page as it is."""
-    return Markup(_templates().loader.get_source(_templates(), name)[0])
+    return Markup(templates().loader.get_source(templates(), name)[0])
 
 
 @cache
-def _hash(content: str) -> str:
+def digest(content: str) -> str:
+    """How a content policy names what it allows."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

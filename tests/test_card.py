@@ -11,9 +11,9 @@ from autograder.catalogue import catalogue, find
 from autograder.evidence import Evidence
 from autograder.grading import grade
 from autograder.heatmap import html as heat_map
-from autograder.heatmap import scale, view
+from autograder.heatmap import number, scale, view
 from autograder.hinting import afterwards
-from autograder.lesson import learn
+from autograder.lesson import MOST_LINES, learn
 from autograder.mistakes import mistakes_of
 from autograder.pages import BOOK
 from autograder.proxy import Student
@@ -108,6 +108,57 @@ def test_an_error_keeps_its_own_traceback_cut_to_the_cell():
     assert "table = torch.ones(q_len)" in shown
     assert shown.splitlines()[-1].startswith("RuntimeError: ")
     assert "autograder" not in shown
+
+
+def test_endless_recursion_is_told_in_a_few_lines():
+    source = "def causal_mask(q_len, k_len=None):\n    return causal_mask(q_len, k_len)\n"
+    namespace = {}
+    exec(source, namespace)
+    shown = learn(MASKS, MASKS.part("causal_mask"), namespace)["lesson"]["traceback"].splitlines()
+    assert len(shown) == MOST_LINES + 1
+    assert "…" in shown
+    assert shown[-1].startswith("RecursionError: ")
+
+
+def test_an_error_before_the_first_own_line_is_not_said_to_have_stopped_there():
+    told = lesson("padding_mask", lambda lengths: lengths)
+    assert "traceback" not in told
+    assert "raises TypeError" in told["message"]["en"]
+
+
+def test_an_interrupt_ends_the_whole_check_and_shows_where_it_was():
+    calls = []
+
+    def looping(q_len, k_len=None):
+        calls.append(q_len)
+        raise KeyboardInterrupt
+
+    told = learn(MASKS, MASKS.part("causal_mask"), {"causal_mask": looping})
+    assert len(calls) == 1
+    assert told["verdict"] == "timeout"
+    assert "you stopped it" in told["lesson"]["message"]["en"]
+    assert told["lesson"]["traceback"].splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_what_is_not_written_is_told_where_to_begin():
+    undefined = check("causal_mask", lang="en", namespace={}).text
+    assert "Run the cell that defines it" in undefined
+    assert "✗" not in undefined
+    shown = check("causal_mask", lang="zh", namespace={"causal_mask": unwritten})
+    assert "还没有写" in shown.text
+    for way_on in ("masks-alignment", "hint(&quot;causal_mask&quot;)"):
+        assert way_on in shown.html
+
+
+def unwritten(q_len, k_len=None):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("x", "shown"), [(10001.04, "10001.0"), (-9999.26, "−9999.3"), (0.5, "0.50"), (2.5e7, "2.5e+07")]
+)
+def test_numbers_keep_what_tells_them_apart(x, shown):
+    assert number(x) == shown
 
 
 def test_a_failure_leads_to_the_section_that_teaches_the_part():

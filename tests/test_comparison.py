@@ -26,6 +26,15 @@ def test_exp_minus_logsumexp_is_a_right_softmax(dtype, scale):
         agree((x - x.logsumexp(-1, keepdim=True)).exp(), softmax, x)
 
 
+def test_a_long_sum_may_be_taken_in_any_order():
+    def mean(x):
+        return x.mean(-1)
+
+    for salt in range(20):
+        x = Draw("x", str(salt))(3, 4096)
+        agree(torch.stack([sum(row.unbind()) for row in x]) / 4096, mean, x)
+
+
 def test_computing_in_float64_and_casting_back_is_right():
     x = Draw("x", "")(3, 7, dtype=torch.float32)
     agree(softmax(x.double()).float(), softmax, x)

@@ -7,16 +7,18 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from invented import HOSTILE_NAMES, a_class, a_part, a_result, hostile_class, wrong_result
 from make_sample_class import FOLDER as SAMPLE
 from make_sample_class import make
 
-from autograder import report
+from autograder import report, webpage
 from autograder.catalogue import catalogue, find
 from autograder.classrun import Options, run
 from autograder.language import LANGUAGES
+from autograder.lesson import learn
 from autograder.mistakes import mistakes_of
-from autograder.overview import commonest, distribution, overview, pass_rates
+from autograder.overview import by_exercise, commonest, distribution, overview, pass_rates
 from autograder.sections import section
 
 MASKS = find("06_masks")
@@ -129,9 +131,39 @@ def test_mistakes_are_counted_by_name_with_their_share():
     assert first["section"] == section(MASKS, MASKS.part(inverted.part))
 
 
+def test_a_feedback_page_names_the_mistake_and_the_section_once_each():
+    inverted = next(mistake for mistake in MISTAKES if mistake.name == "inverts_the_mask")
+    text = f"off by 0.41\n  promise: a promise\n  likely mistake: {inverted.text['en']}\n  read: chapter 6, «Masks»"
+    page = webpage.feedback(wrong_result("ada", MASKS, inverted, text), "en")
+    assert page.count(inverted.text["en"]) == 1
+    assert "read: chapter 6" not in page
+    assert f'href="{section(MASKS, MASKS.part(inverted.part))["address"]["zh"]}"' in page
+    assert "  promise: a promise</pre>" in page
+
+
+def test_what_findings_adds_to_a_message_is_what_a_page_shows_apart():
+    answers = {"causal_mask": lambda q_len, k_len=None: torch.ones(q_len, k_len or q_len).tril().bool()}
+    part = learn(MASKS, MASKS.part("causal_mask"), answers)
+    for lang, promise in (("en", "promise: "), ("zh", "要求：")):
+        assert webpage.SHOWN_APART.sub("", part["message"][lang]).splitlines()[-1].startswith(f"  {promise}")
+
+
+def test_whoever_is_right_reads_why_it_works_and_what_to_try_next():
+    right = a_result("ada", MASKS, [a_part(part) for part in MASKS.parts], "pass")
+    assert all(text in webpage.feedback(right, "en") for text in ("Why it works", "接下来试试"))
+    assert "Why it works" not in webpage.feedback(wrong_result("bo", MASKS, MISTAKES[0]), "en")
+
+
+def test_code_in_a_sentence_is_shown_as_code():
+    ignored = next(mistake for mistake in MISTAKES if "`" in mistake.text["en"])
+    page = webpage.class_report([wrong_result("ada", MASKS, ignored)], "en", str)
+    assert "`" not in page.partition('id="mistakes"')[2].partition("<h2")[0]
+
+
 def test_pass_rates_and_distribution_add_up():
     results = a_class(50)
     assert sum(distribution(results)) == 50
+    assert [row["distribution"] for row in by_exercise(results)] == [distribution(results)]
     for row in pass_rates(results):
         right = sum(p["verdict"] == "pass" for r in results for p in r["parts"] if p["id"] == row["part"])
         assert (row["right"], row["total"]) == (right, 50)

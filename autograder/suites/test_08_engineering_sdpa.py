@@ -251,9 +251,9 @@ def test_the_dropped_share_is_what_was_asked(student, draw):
     zh="丢弃的是权重，不是输出：混合许多值时只会丢掉一部分，不会全丢。",
 )
 def test_the_module_drops_weights_not_outputs(student, draw):
-    q, k, v = crowd(draw)
     module = Built(student, 2.0, NEARLY_ALL_OF_MANY)
-    module.keeps(q, k, v)
+    module.keeps(*drawn(draw, 2))
+    q, k, v = crowd(draw)
     value = module.module.train()(q, k, v)
     out = value[0] if isinstance(value, tuple | list) and value else None
     mixes_the_survivors("ScaledDotProductAttention", out, v)
@@ -618,8 +618,8 @@ def test_the_share_is_dropout_p(student, draw):
     zh="丢弃的是权重，不是输出：混合许多值时只会丢掉一部分，不会全丢。",
 )
 def test_weights_are_dropped_not_outputs(student, draw):
+    matches(student, reference.sdpa, *drawn(draw, 2, 3))
     q, k, v = crowd(draw)
-    matches(student, reference.sdpa, q, k, v)
     mixes_the_survivors("sdpa", student.sdpa(q, k, v, dropout_p=NEARLY_ALL_OF_MANY), v)
 
 

@@ -62,7 +62,7 @@ class CostLengths extends Explorable {
     this.here = svg("line", { class: "abh-here", y1: 6, y2: BOTTOM });
     this.lines = Object.keys(COSTS).map((name) => svg("line", { class: `abh-line abh-${name}` }));
     this.dots = Object.keys(COSTS).map((name) => svg("circle", { class: `abh-line abh-${name}`, r: 5 }));
-    return svg("svg", { class: "abh-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": this.words.picture },
+    return svg("svg", { class: "abh-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, overflow: "visible", role: "img", "aria-label": this.words.picture },
       ...works, ...lengths, svg("text", { x: WIDE - 4, y: BOTTOM - 6, "text-anchor": "end" }, "n"), this.here, ...this.lines, ...this.dots);
   }
 

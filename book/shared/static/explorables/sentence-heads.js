@@ -3,7 +3,7 @@ import { Explorable, button, choice, define, grid, h, matmul, number, softmax, s
 
 const data = await (await fetch(new URL("sentence-heads.json", import.meta.url))).json();
 const LONGEST = data.shapes.near[2], HEADS = data.shapes.near[1];
-const START = [0, 1, 7, 2, 8, 13, 4, 11, 15, 1, 7, 16, 2, 8, 14, 4];
+const START = [0, 1, 7, 2, 8, 13, 4, 11, 15, 1, 7, 16, 2];
 const isAnimal = (word) => word > 0 && word < 7, isVerb = (word) => word > 6 && word < 13;
 const closes = (word) => word === 14 || word === 16;
 
@@ -51,12 +51,14 @@ class SentenceHeads extends Explorable {
     en: {
       list: "^ cat dog bird fish mouse horse runs sings sleeps eats swims jumps ( ) [ ]".split(" "),
       head: "layer · head", grid: "Row: who looks. Column: at whom. Click a row.", add: "Add a word", back: "⌫ last word", write: "Model, go on",
+      full: `This model reads no more than ${LONGEST} words. Take some away first.`,
       before: "verb looks at its animal", again: "animal looks at what it did before", bracket: "word looks at the open bracket",
       note: (word, seen, next) => `«${word}» looks at ${seen}. The model expects next: ${next}.`,
     },
     zh: {
       list: "^ 猫 狗 鸟 鱼 鼠 马 跑 唱 睡 吃 游 跳 ( ) [ ]".split(" "),
       head: "层 · 头", grid: "行：谁在看；列：看谁。点一行试试。", add: "添一个词", back: "⌫ 末词", write: "让模型续写",
+      full: `这个模型最多读 ${LONGEST} 个词，请先删去几个。`,
       before: "动词看它的动物", again: "动物看自己上次做的事", bracket: "词看还没关上的括号",
       note: (word, seen, next) => `「${word}」看的是：${seen}。模型预计下一个词：${next}。`,
     },
@@ -81,9 +83,11 @@ class SentenceHeads extends Explorable {
   }
 
   edit(ids) {
-    if (!ids.length || ids.length > LONGEST) return;
-    this.ids = ids;
-    this.update();
+    if (ids.length > LONGEST) this.note.textContent = this.words.full;
+    else if (ids.length) {
+      this.ids = ids;
+      this.update();
+    }
   }
 
   update() {

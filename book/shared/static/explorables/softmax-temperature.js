@@ -17,7 +17,7 @@ class SoftmaxTemperature extends Explorable {
     zh: {
       width: "宽度 dₖ", divisor: "除以", temperature: "温度 T", key: "键", weight: "权重",
       largest: "最大权重", heard: "真正听到的键数", slope: "剩余斜率",
-      dead: "已经饱和：一个键拿走了 99 % 以上的权重，斜率所剩无几，学不动了。",
+      dead: "已经饱和：一个键拿走了 99% 以上的权重，斜率所剩无几，学不动了。",
       flat: "过于平坦：不管分数多少，各个键几乎一样响。",
       lively: "状态正好：最匹配的键领先，其余的键还追得上。",
     },

@@ -36,7 +36,7 @@ class SparseHops extends Explorable {
     en: {
       window: "window w", star: "token 0", none: "plain", one: "sees all", both: "both ways", random: "random keys r",
       layers: "layers", grid: "Row: who asks. Column: who is heard. Number: after how many layers.",
-      pairs: "pairs looked at", heard: "pairs heard by now", until: "layers until all hear all", never: "never",
+      pairs: "pairs looked at", heard: "pairs heard by now", until: "layers until all hear all", never: "never", percent: "\u00a0%",
       cell: (i, j, t) => `${i} hears from ${j}: ${t === Infinity ? "never" : `layer ${t}`}`,
       path: (i, j, t, way) => `Token ${i} hears from token ${j} after ${t} ${t === 1 ? "layer" : "layers"}: ${way}.`,
       self: (i) => `Token ${i} knows itself from the start.`, lost: (i, j) => `Token ${i} never hears from token ${j}.`,
@@ -44,7 +44,7 @@ class SparseHops extends Explorable {
     zh: {
       window: "窗口 w", star: "词元 0", none: "普通", one: "看所有人", both: "双向", random: "随机键 r",
       layers: "层数", grid: "行：谁在问；列：听到谁；数字：经过几层。",
-      pairs: "要算的对", heard: "此时听到的对", until: "人人听到人人所需层数", never: "永不",
+      pairs: "要算的对", heard: "此时听到的对", until: "人人听到人人所需层数", never: "永不", percent: "%",
       cell: (i, j, t) => `${i} 听到 ${j}：${t === Infinity ? "永不" : `第 ${t} 层`}`,
       path: (i, j, t, way) => `词元 ${i} 经过 ${t} 层听到词元 ${j}：${way}。`,
       self: (i) => `词元 ${i} 一开始就知道自己。`, lost: (i, j) => `词元 ${i} 永远听不到词元 ${j}。`,
@@ -103,7 +103,7 @@ class SparseHops extends Explorable {
       cell.classList.toggle("abh-from", path.indexOf(j) === path.indexOf(i) + 1 && path.includes(i) && path.includes(j));
       cell.ariaPressed = i === this.pair[0] && j === this.pair[1];
     }
-    const share = (test) => `${number(100 * sum(hops.flat().map(test)) / N ** 2, 1)} %`;
+    const share = (test) => `${number(100 * sum(hops.flat().map(test)) / N ** 2, 1)}${this.words.percent}`;
     this.looked = sum(this.mask.flat().map(Number));
     const facts = [
       [words.pairs, `${this.looked} / ${N * N}`],
