@@ -21,7 +21,6 @@ WORDS = {
     "expected": {"en": "expected", "zh": "应为"},
     "worst": {"en": "the worst element", "zh": "偏差最大的元素"},
     "read": {"en": "Read", "zh": "阅读"},
-    "chapter": {"en": "chapter {}, «{}»", "zh": "第 {} 章《{}》"},
     "stuck": {"en": "Stuck? {}", "zh": "卡住了？{}"},
     "open": {"en": "Right. Still open here", "zh": "正确。本练习还剩"},
     "why": {"en": "Why it works", "zh": "为什么行得通"},
@@ -68,7 +67,7 @@ def _text_of_failure(name: str, lesson: dict, lang: str) -> list[str]:
         if side in lesson:
             lines += [f"  {line}" for line in heatmap.text(say(side, lang), lesson[side]).split("\n")]
     where = lesson["section"]
-    lines.append(f"  {say('read', lang)}{_colon(lang)}{_chapter(where, lang)} {where['address'][lang]}")
+    lines.append(f"  {say('read', lang)}{_colon(lang)}{where['words'][lang]} {where['address'][lang]}")
     return [*lines, f"  {say('stuck', lang, _call(name))}"]
 
 
@@ -121,7 +120,7 @@ def _failure(name: str, lesson: dict, colour: str, lang: str) -> str:
         maps = [heatmap.html(say(n, lang), lesson[n], largest, say("worst", lang)) for n in ("yours", "expected")]
         blocks.append(f'<div style="overflow-x:auto">{"".join(maps)}</div>')
     where = lesson["section"]
-    link = f'<a href="{escape(where["address"][lang])}" target="_blank" rel="noopener" style="{LINK}">{escape(_chapter(where, lang))}</a>'
+    link = f'<a href="{escape(where["address"][lang])}" target="_blank" rel="noopener" style="{LINK}">{escape(where["words"][lang])}</a>'
     way_on = f"{say('read', lang)}{_colon(lang)}{link} · {say('stuck', lang, f'<code>{escape(_call(name))}</code>')}"
     return _block(colour, "".join([*blocks, f"<div>{way_on}</div>"]))
 
@@ -131,10 +130,6 @@ def _afterwards(lesson: dict, lang: str) -> list[tuple[str, str]]:
     if told.get("open"):
         return [(say("open", lang), ", ".join(f"`{name}`" for name in told["open"]))]
     return [(say(about, lang), told[about][lang].strip()) for about in ("why", "next") if about in told]
-
-
-def _chapter(where: dict, lang: str) -> str:
-    return say("chapter", lang, where["chapter"], where["title"][lang])
 
 
 def _call(name: str, step: str = "") -> str:

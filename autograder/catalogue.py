@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
+from .told import Told
+
 FILE = Path(__file__).with_name("catalogue.toml")
 POINTS_PER_EXERCISE = 20
 
 
-class CatalogueError(Exception):
+class CatalogueError(Told):
     """The catalogue itself is wrong; the message names the entry."""
 
 
@@ -83,43 +85,51 @@ def load(path: Path) -> dict[str, Exercise]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as broken:
-        raise CatalogueError(f"{path}: {broken}") from broken
+        raise CatalogueError(f"{path}: {broken}", f"{path}：{broken}") from broken
     defaults = _limits(table.get("limits", {}), "limits")
     groups = table.get("forbidden", {})
     exercises = {}
     for entry in table.get("exercise", []):
         exercise = _exercise(entry, defaults, groups)
         if exercise.name in exercises:
-            raise CatalogueError(f"{exercise.name} is listed twice")
+            raise _wrong(f"{exercise.name} is listed twice", f"{exercise.name} 列了两次")
         exercises[exercise.name] = exercise
     if list(exercises) != sorted(exercises):
-        raise CatalogueError("exercises are not in the order of their numbers")
+        raise _wrong("exercises are not in the order of their numbers", "练习没有按编号排列")
     return exercises
 
 
 def _limits(entry, where) -> Limits:
     names = {field.name for field in fields(Limits)}
     if set(entry) != names:
-        raise CatalogueError(f"{where}: wanted exactly {sorted(names)}, got {sorted(entry)}")
+        raise _wrong(
+            f"{where}: wanted exactly {sorted(names)}, got {sorted(entry)}",
+            f"{where}：应恰好是 {sorted(names)}，实际是 {sorted(entry)}",
+        )
     return Limits(**_positive(entry, where))
 
 
 def _positive(entry, where):
     for key, value in entry.items():
         if not isinstance(value, int | float) or value <= 0:
-            raise CatalogueError(f"{where}: {key} must be a positive number, not {value!r}")
+            raise _wrong(
+                f"{where}: {key} must be a positive number, not {value!r}", f"{where}：{key} 应为正数，而不是 {value!r}"
+            )
     return entry
 
 
 def _exercise(entry, defaults, groups) -> Exercise:
     name = entry.get("name", "?")
     if not re.fullmatch(r"\d\d_[a-z0-9_]+", name):
-        raise CatalogueError(f"exercise {name!r}: a name is two digits and words, such as 06_masks")
+        raise _wrong(
+            f"exercise {name!r}: a name is two digits and words, such as 06_masks",
+            f"练习 {name!r}：名字由两位数字和单词组成，例如 06_masks",
+        )
     _keys(entry, {"name", "title", "part"}, {"limits"}, name)
     parts = tuple(_part(part, name, groups) for part in entry["part"])
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
-        raise CatalogueError(f"{name}: a part is listed twice")
+        raise _wrong(f"{name}: a part is listed twice", f"{name}：有一个部分列了两次")
     exercise = Exercise(
         name=name,
         title=_both_languages(entry["title"], name),
@@ -127,7 +137,10 @@ def _exercise(entry, defaults, groups) -> Exercise:
         parts=parts,
     )
     if exercise.points != POINTS_PER_EXERCISE:
-        raise CatalogueError(f"{name}: parts add up to {exercise.points} points, not {POINTS_PER_EXERCISE}")
+        raise _wrong(
+            f"{name}: parts add up to {exercise.points} points, not {POINTS_PER_EXERCISE}",
+            f"{name}：各部分合计 {exercise.points} 分，应为 {POINTS_PER_EXERCISE} 分",
+        )
     return exercise
 
 
@@ -136,20 +149,25 @@ def _part(entry, exercise, groups) -> Part:
     needed = {"name", "signature", "returns", "points", "minutes", "difficulty", "section"}
     _keys(entry, needed, {"kind", "forbidden"}, where)
     if not entry["name"].isidentifier():
-        raise CatalogueError(f"{where}: not a Python name")
+        raise _wrong(f"{where}: not a Python name", f"{where}：不是合法的 Python 名字")
     try:
         ast.parse(f"def f{entry['signature']}: ...")
     except SyntaxError:
-        raise CatalogueError(f"{where}: {entry['signature']!r} is not a signature") from None
+        raise _wrong(
+            f"{where}: {entry['signature']!r} is not a signature", f"{where}：{entry['signature']!r} 不是函数签名"
+        ) from None
     if entry.get("kind", "function") not in ("function", "class"):
-        raise CatalogueError(f"{where}: kind is function or class")
+        raise _wrong(f"{where}: kind is function or class", f"{where}：kind 只能是 function 或 class")
     _positive({key: entry[key] for key in ("points", "minutes", "difficulty")}, where)
     if entry["points"] % 0.5:
-        raise CatalogueError(f"{where}: points are whole or half, not {entry['points']}")
+        raise _wrong(
+            f"{where}: points are whole or half, not {entry['points']}",
+            f"{where}：points 只能是整数或半数，而不是 {entry['points']}",
+        )
     if entry["difficulty"] > 5:
-        raise CatalogueError(f"{where}: difficulty is 1 to 5")
-    if unknown := set(entry.get("forbidden", ())) - set(groups):
-        raise CatalogueError(f"{where}: no forbidden group is called {', '.join(sorted(unknown))}")
+        raise _wrong(f"{where}: difficulty is 1 to 5", f"{where}：difficulty 应在 1 到 5 之间")
+    if unknown := ", ".join(sorted(set(entry.get("forbidden", ())) - set(groups))):
+        raise _wrong(f"{where}: no forbidden group is called {unknown}", f"{where}：没有叫 {unknown} 的 forbidden 组")
     return Part(
         name=entry["name"],
         signature=entry["signature"],
@@ -164,13 +182,17 @@ def _part(entry, exercise, groups) -> Part:
 
 
 def _keys(entry, required, optional, where):
-    if missing := required - set(entry):
-        raise CatalogueError(f"{where}: {', '.join(sorted(missing))} missing")
-    if unknown := set(entry) - required - optional:
-        raise CatalogueError(f"{where}: unknown {', '.join(sorted(unknown))}")
+    if missing := ", ".join(sorted(required - set(entry))):
+        raise _wrong(f"{where}: {missing} missing", f"{where}：缺少 {missing}")
+    if unknown := ", ".join(sorted(set(entry) - required - optional)):
+        raise _wrong(f"{where}: unknown {unknown}", f"{where}：不认识 {unknown}")
 
 
 def _both_languages(text, where):
     if set(text) != {"en", "zh"}:
-        raise CatalogueError(f"{where}: title needs en and zh")
+        raise _wrong(f"{where}: title needs en and zh", f"{where}：title 要有 en 和 zh 两种语言")
     return dict(text)
+
+
+def _wrong(en: str, zh: str) -> CatalogueError:
+    return CatalogueError(f"{FILE.name}: {en}", f"{FILE.name}：{zh}")

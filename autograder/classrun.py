@@ -97,8 +97,8 @@ def _graded(waiting: list[Submission], crew, salt: str, options: Options) -> Ite
         function = work
         if not options.trust_submissions:
             [missing] = _certain(crew, missing_layers, [options.device])
-            trust.demand(missing, options.lang)
-        _certain(crew, partial(control, salt=salt, device=options.device, lang=options.lang), known)
+            trust.demand(missing)
+        _certain(crew, partial(control, salt=salt, device=options.device), known)
     for task, value in crew.map(function, _tasks(waiting, salt, options)):
         yield task, given_up(task, value.tries) if isinstance(value, Lost) else value
 

@@ -8,8 +8,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from .arguments import parser
-from .catalogue import CatalogueError, Exercise, catalogue, find
+from .catalogue import Exercise, catalogue, find
 from .language import VERDICTS, preferred
+from .told import InputError, Told, Unfinished
 
 DONE, FAULT, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
 PLAIN_WIDTH = 120
@@ -21,14 +22,6 @@ RELEASE = {
 }
 
 
-class WrongUse(Exception):
-    """The command line cannot be carried out; the message says what to do."""
-
-    def __init__(self, en: str, zh: str | None = None):
-        super().__init__(en)
-        self.message = {"en": en, "zh": zh or en}
-
-
 def main(arguments: list[str] | None = None) -> int:
     args = parser(COMMANDS, arguments).parse_args(arguments)
     args.lang = preferred(args.lang)
@@ -37,16 +30,17 @@ def main(arguments: list[str] | None = None) -> int:
         console.width = PLAIN_WIDTH
     try:
         return args.run(args, console)
-    except WrongUse as wrong:
-        print(f"autograder: {wrong.message[args.lang]}", file=sys.stderr)  # noqa: T201
-        return BAD_INPUT
-    except CatalogueError as broken:
-        print(f"autograder: catalogue.toml: {broken}", file=sys.stderr)  # noqa: T201
-        return UNFINISHED
+    except Told as told:
+        return _ended(told, args.lang)
     except KeyboardInterrupt:
-        stopped = {"en": "stopped; run the same command to go on", "zh": "已停止；再次运行同一命令即可继续"}
-        print(f"autograder: {stopped[args.lang]}", file=sys.stderr)  # noqa: T201
-        return UNFINISHED
+        stopped = Unfinished("stopped; run the same command to go on", "已停止；再次运行同一命令即可继续")
+        return _ended(stopped, args.lang)
+
+
+def _ended(told: Told, lang: str) -> int:
+    """Say why, and with which status the command ends."""
+    print(f"autograder: {told.message[lang]}", file=sys.stderr)  # noqa: T201
+    return BAD_INPUT if isinstance(told, InputError) else UNFINISHED
 
 
 def _exercises(names: list[str]) -> list[Exercise]:
@@ -54,7 +48,7 @@ def _exercises(names: list[str]) -> list[Exercise]:
         return [find(name) for name in names] or list(catalogue().values())
     except LookupError as unknown:
         name, names = unknown.args[0], ", ".join(catalogue())
-        raise WrongUse(
+        raise InputError(
             f"no exercise is called {name!r}; there are {names}", f"没有叫 {name!r} 的练习；有的是 {names}"
         ) from None
 
@@ -78,34 +72,23 @@ def run_list(args, console) -> int:
 
 
 def run_grade(args, console) -> int:
-    from .zygote import ZygoteError, shared
+    from .zygote import shared
 
     if args.device == "cpu" and args.dask is None and sys.platform.startswith("linux"):
         shared()  # it gets ready while we do
     from .classrun import Options, run
     from .device import resolve
-    from .submission import InputError
-    from .trust import UntrustedMachine
-    from .unfinished import Unfinished
-    from .work import UnsoundGrader
 
     options = Options(args.folder, args.out, args.jobs, resolve(args.device), args.db, args.fresh,
                       args.trust_submissions, args.lang, dask=args.dask)  # fmt: skip
     try:
         with _progress(console, args.lang) as progress:
             results = run(options, progress, lambda text: console.print(text, markup=False))
-    except InputError as unusable:
-        raise WrongUse(str(unusable)) from None
-    except Unfinished as stopped:
-        return _unfinished(stopped.message[args.lang])
-    except (UntrustedMachine, UnsoundGrader, ZygoteError) as refused:
-        return _unfinished(refused)
     except OSError as refused:
-        stopped = {
-            "en": f"{refused}. The marks given so far are kept; mend it and run the same command to go on",
-            "zh": f"{refused}。已给出的分数都已保存；排除问题后再次运行同一命令即可继续",
-        }
-        return _unfinished(stopped[args.lang])
+        raise Unfinished(
+            f"{refused}. The marks given so far are kept; mend it and run the same command to go on",
+            f"{refused}。已给出的分数都已保存；排除问题后再次运行同一命令即可继续",
+        ) from None
     counts = {v: sum(r["verdict"] == v for r in results) for v in VERDICTS}
     told = [f"{VERDICTS[v][args.lang]} {n}" for v, n in counts.items() if n]
     page = args.out / "class.html"
@@ -115,11 +98,6 @@ def run_grade(args, console) -> int:
     }
     console.print(said[args.lang], markup=False)
     return UNFINISHED if counts["grader_error"] else DONE
-
-
-def _unfinished(reason) -> int:
-    print(f"autograder: {reason}", file=sys.stderr)  # noqa: T201
-    return UNFINISHED
 
 
 @contextmanager
@@ -151,19 +129,15 @@ def _progress(console, lang):
 def run_check(args, console) -> int:
     if args.html is not None:
         return _write_progress(args, console)
-    from .release import ReleaseError
     from .selfcheck import check_notebooks, progress_table
     from .watch import watch
 
     exercises = _exercises(args.exercise)
-    try:
-        if args.watch:
-            watch(exercises, args.lang, console)
-        else:
-            check_notebooks(exercises, args.lang, console)
-            progress_table(args.lang, console)
-    except ReleaseError as no_course:
-        raise WrongUse(str(no_course)) from None
+    if args.watch:
+        watch(exercises, args.lang, console)
+    else:
+        check_notebooks(exercises, args.lang, console)
+        progress_table(args.lang, console)
     return DONE
 
 
@@ -173,7 +147,7 @@ def _write_progress(args, console) -> int:
     try:
         args.html.write_text(page(args.lang), encoding="utf-8")
     except OSError as refused:
-        raise WrongUse(
+        raise InputError(
             f"{args.html}: {refused.strerror}. Choose another place: --html FILE",
             f"{args.html}：无法写入（{refused.strerror}）。请换一个位置：--html FILE",
         ) from None
@@ -197,8 +171,8 @@ def run_release(args, console) -> int:
                 said = "released" if changed else "unchanged"
             console.print(f"exercises/{exercise.name}: {RELEASE[said][args.lang]}")
     except ReleaseError as refused:
-        print(f"autograder: {refused}", file=sys.stderr)  # noqa: T201
-        return FAULT if args.check else UNFINISHED
+        status = _ended(refused, args.lang)
+        return FAULT if args.check else status
     return FAULT if faults else DONE
 
 
@@ -219,7 +193,9 @@ def run_bench(args, console) -> int:
 
     if unknown := [name for name in args.name if name not in BENCHMARKS]:
         name, names = unknown[0], ", ".join(BENCHMARKS)
-        raise WrongUse(f"no benchmark is called {name!r}; there are {names}", f"没有叫 {name!r} 的测试；有的是 {names}")
+        raise InputError(
+            f"no benchmark is called {name!r}; there are {names}", f"没有叫 {name!r} 的测试；有的是 {names}"
+        )
     bench(args.name or list(BENCHMARKS), console, args.json, args.submissions)
     return DONE
 

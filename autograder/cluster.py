@@ -6,8 +6,8 @@ the grader's failure, never as a pass. Needs the package `distributed` here and 
 
 from collections.abc import Callable, Iterable, Iterator
 
+from .told import Unfinished
 from .trust import UntrustedMachine
-from .unfinished import Unfinished
 from .work import UnsoundGrader
 from .workers import TRIES, Lost
 

@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from .archives import Member, archive_stem, is_archive, members, members_of_folder
 from .catalogue import catalogue
 from .files import write_whole
-from .submission import SUFFIXES, TIMESTAMP, InputError, Submission, discover
+from .submission import SUFFIXES, TIMESTAMP, Submission, discover
+from .told import InputError
 
 MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.*)", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)", re.IGNORECASE | re.DOTALL)
@@ -47,9 +48,12 @@ def collect(source: Path, into: Path, lang: str, tell: Callable[[str], None]) ->
     if not chosen and not archive:
         return discover(source)
     if not chosen:
+        names = ", ".join(catalogue())
         raise InputError(
             f"{source}: no submission found; wanted <student>/<exercise>/<exercise>.ipynb, or an export of nbgrader, "
-            f"Moodle or Canvas. The exercises are {', '.join(catalogue())}"
+            f"Moodle or Canvas. The exercises are {names}",
+            f"{source}：没有找到任何提交；应为 <学生>/<练习>/<练习>.ipynb，或 nbgrader、Moodle、Canvas 导出的文件。"
+            f"练习有 {names}",
         )
     draft = into.with_name(into.name + ".part")
     shutil.rmtree(draft, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 import torch
 
+from .told import InputError
+
 
 def resolve(name: str) -> str:
     """`auto` takes the fastest there is; a device that is not there is an error, said clearly."""
@@ -9,5 +11,8 @@ def resolve(name: str) -> str:
     if name == "auto":
         return next(device for device in ("cuda", "mps", "cpu") if there[device])
     if not there[name]:
-        raise SystemExit(f"autograder: this machine has no device {name}; use --device cpu or --device auto")
+        raise InputError(
+            f"this machine has no device {name}; use --device cpu or --device auto",
+            f"这台机器没有 {name} 设备；请用 --device cpu 或 --device auto",
+        )
     return name

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from . import trust
 from .proofs import ESCAPES, HOLDS, MISSING, UNPROVEN, Finding, Laboratory, prove
+from .told import Told
 
 SOUND, UNSOUND = 0, 3
 ALWAYS = {  # promises that need nothing of the machine, by the layer that keeps each: nothing else can stand in for it
@@ -162,9 +163,8 @@ def examine_machine(console: Console, lang: str) -> int:
         ):
             findings = [prove(lab, layer) for layer in ESCAPES]
     except Exception as failed:
-        console.print(
-            _say(lang, "No student's process could be started:", "无法启动学生进程："), str(failed), markup=False
-        )
+        reason = failed.message[lang] if isinstance(failed, Told) else str(failed)
+        console.print(_say(lang, "No student's process could be started:", "无法启动学生进程："), reason, markup=False)
         return UNSOUND
     _tell_layers(console, lang, findings)
     _tell_remedies(console, lang, findings)
@@ -192,6 +192,9 @@ def happened(finding: Finding, lang: str) -> str:
     if finding.status == MISSING:
         through = _say(lang, "got through: ", "未能阻止：") + comma.join(DEEDS[name][lang] for name in finding.through)
         return "; ".join(filter(None, (finding.through and through, finding.reason)))
+    if finding.slow:
+        return _say(lang, "no answer in time, twice; try again when this machine is less busy",
+                    "两次都没有及时得到回答；请在机器空闲些时再试")  # fmt: skip
     if finding.status == UNPROVEN:
         return finding.reason or _say(lang, "stopped, but also without this layer", "被阻止，但没有这一层时也被阻止")
     if not finding.otherwise:

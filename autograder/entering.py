@@ -8,7 +8,7 @@ from .catalogue import catalogue
 from .gradebook import Locked, Marks, address
 from .journal import Journal
 from .submission import Submission
-from .unfinished import Unfinished
+from .told import Unfinished
 
 
 class Entering:

@@ -16,8 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 
 from . import entries
 from .release import COURSE, newest_schema
-from .submission import InputError
-from .unfinished import Unfinished
+from .told import InputError, Unfinished
 
 WAIT_SECONDS = 30  # for another writer, before giving up
 TRIES = 8  # when two write at once
@@ -33,7 +32,8 @@ def address(db_url: str) -> str:
         url = make_url(db_url)
     except ArgumentError:
         raise InputError(
-            f"--db {db_url}: not a database URL; wanted sqlite:///gradebook.db or postgresql://user@host/name"
+            f"--db {db_url}: not a database URL; wanted sqlite:///gradebook.db or postgresql://user@host/name",
+            f"--db {db_url}：不是数据库 URL；应为 sqlite:///gradebook.db 或 postgresql://用户@主机/库名",
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .unfinished import Unfinished
+from .told import Unfinished
 from .verdicts import Verdict
 
 MODE = 0o600

@@ -28,10 +28,11 @@ def check(name: str, lang: str | None = None, namespace: dict | None = None) -> 
     from . import card
     from .lesson import learn
 
-    exercise, part = _find(name)
+    lang = preferred(lang)
+    exercise, part = _find(name, lang)
     if namespace is None:
         namespace = sys._getframe(1).f_globals
-    told, lang = learn(exercise, part, namespace), preferred(lang)
+    told = learn(exercise, part, namespace)
     return Card(card.text(told, lang), card.html(told, lang))
 
 
@@ -41,18 +42,21 @@ def hint(name: str, step: int | None = None, lang: str | None = None) -> Card:
     from .hinting import hints
     from .progress import next_hint
 
-    exercise, part = _find(name)
+    lang = preferred(lang)
+    exercise, part = _find(name, lang)
     steps = hints(exercise)[part.name]
     if step is not None and not 1 <= step <= len(steps):
-        raise ValueError(f"{name} has hints 1 to {len(steps)}, not {step!r}")
+        en, zh = f"{name} has hints 1 to {len(steps)}, not {step!r}", f"{name} 有提示 1 到 {len(steps)}，没有 {step!r}"
+        raise ValueError(zh if lang == "zh" else en)
     at = step - 1 if step is not None else next_hint(exercise, part.name, len(steps))
-    return Card(*card.hint(part.name, at, steps, preferred(lang)))
+    return Card(*card.hint(part.name, at, steps, lang))
 
 
-def _find(name: str) -> tuple[Exercise, Part]:
+def _find(name: str, lang: str) -> tuple[Exercise, Part]:
     for exercise in catalogue().values():
         for part in exercise.parts:
             if part.name == name:
                 return exercise, part
     known = ", ".join(part.name for exercise in catalogue().values() for part in exercise.parts)
-    raise LookupError(f"no part is called {name!r}; there are {known}")
+    en, zh = f"no part is called {name!r}; there are {known}", f"没有叫 {name!r} 的部分；有的是 {known}"
+    raise LookupError(zh if lang == "zh" else en)

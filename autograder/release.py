@@ -12,6 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from .catalogue import Exercise
+from .told import InputError, Told
 
 COURSE = "attention-by-hand"
 SOLUTIONS, EXERCISES = "solutions", "exercises"
@@ -26,7 +27,7 @@ def newest_schema() -> str:
 nbgrader.api.get_alembic_version = newest_schema
 
 
-class ReleaseError(Exception):
+class ReleaseError(Told):
     """nbgrader refused a solution; the message holds its log."""
 
 
@@ -34,7 +35,10 @@ def course_root() -> Path:
     """The folder that holds `solutions` and `exercises`."""
     root = Path(__file__).resolve().parents[1]
     if not (root / SOLUTIONS).is_dir():
-        raise ReleaseError(f"{root}: no folder {SOLUTIONS} here. Releasing needs a checkout of the course.")
+        raise InputError(
+            f"{root}: no folder {SOLUTIONS} here. This needs a checkout of the course",
+            f"{root}：这里没有 {SOLUTIONS} 文件夹。这需要课程的完整仓库",
+        )
     return root
 
 
@@ -49,7 +53,8 @@ def generate(exercise: Exercise, root: Path, db_url: str, into: Path) -> Path:
     config.IncludeHeaderFooter.header = ""
     outcome = NbGraderAPI(CourseDirectory(config=config), config=config).generate_assignment(exercise.name, force=True)
     if not outcome["success"]:
-        raise ReleaseError(f"{SOLUTIONS}/{exercise.name}: {outcome.get('log')}\n{outcome.get('error')}")
+        solution, log = f"{SOLUTIONS}/{exercise.name}", f"{outcome.get('log')}\n{outcome.get('error')}"
+        raise ReleaseError(f"{solution}: nbgrader refuses it\n{log}", f"{solution}：nbgrader 拒绝了它\n{log}")
     return into / exercise.name / f"{exercise.name}.ipynb"
 
 

@@ -1,4 +1,4 @@
-"""Where the book teaches a part: the address and the heading of its section, in both languages."""
+"""Where the book teaches a part: the address of its section and what it is called, in both languages."""
 
 import re
 from functools import cache
@@ -9,15 +9,20 @@ from .language import LANGUAGES
 
 SITE = "https://attention-by-hand.github.io/"  # the same as in _config.yml, which is not installed with the package
 BOOK = Path(__file__).resolve().parents[1] / "book"
+WORDS = {"en": "chapter {}, «{}»", "zh": "第 {} 章《{}》"}
 HEADING_AFTER = r"^\({label}\)=\n#+ (.+)$"
 
 
 def section(exercise: Exercise, part: Part) -> dict[str, dict[str, str]]:
-    """`{"chapter", "address": {"en", "zh"}, "title": {"en", "zh"}}` of the section that teaches this part."""
+    """`{"address": {"en", "zh"}, "title": {"en", "zh"}, "words": {"en", "zh"}}` of the section that teaches this part.
+
+    `words` are what a reader is told: the chapter and the title.
+    """
+    title = {lang: _heading(exercise, part.section, lang) for lang in LANGUAGES}
     return {
-        "chapter": exercise.chapter,
         "address": {lang: f"{SITE}{lang}/{exercise.name}.html#{part.section}" for lang in LANGUAGES},
-        "title": {lang: _heading(exercise, part.section, lang) for lang in LANGUAGES},
+        "title": title,
+        "words": {lang: WORDS[lang].format(exercise.chapter, title[lang]) for lang in LANGUAGES},
     }
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from . import card, progress
 from .catalogue import Exercise, catalogue
@@ -33,7 +33,7 @@ def namespace_of(cells: list[Cell]) -> tuple[dict, list[str]]:
     shell.reset(new_session=True)
     raised = []
     for cell in cells:
-        error = run(shell, cell.source, OUTPUT_LIMIT)["value"]["error"]
+        error = run(shell, cell.source, OUTPUT_LIMIT, cell.name)["value"]["error"]
         if error:
             raised.append(f"{cell.name}: {error['kind']}: {error['text']}")
     return shell.user_ns, raised
@@ -81,10 +81,11 @@ def _tell(part: dict, lang: str, console: Console) -> None:
 
 
 def progress_table(lang: str, console: Console) -> None:
-    """Every exercise with what is done, what is open and which mistakes are still to be overcome."""
+    """Every exercise with what is done, what is open and which mistakes are still to be overcome. Names are never cut."""
     zh = lang == "zh"
-    table = Table("", "练习" if zh else "exercise", "标题" if zh else "title", "完成" if zh else "done",
-                  "分" if zh else "points", "未克服的错误" if zh else "mistakes to overcome",
+    name = Column("练习" if zh else "exercise", no_wrap=True, min_width=max(map(len, catalogue())))
+    table = Table("", name, Column("标题" if zh else "title", overflow="fold"), "完成" if zh else "done",
+                  "分" if zh else "points", Column("未克服的错误" if zh else "mistakes to overcome", overflow="fold"),
                   box=box.HEAVY_HEAD if console.is_terminal else None)  # fmt: skip
     known = progress.load()
     for exercise in catalogue().values():

@@ -98,7 +98,7 @@ class Sitting:
     def _run(self, cell: Cell) -> bool:
         """Run one cell; False when it took the process with it."""
         try:
-            done = checked(self._ask({"do": "cell", "source": cell.source}))["value"]
+            done = checked(self._ask({"do": "cell", "source": cell.source, "name": cell.name}))["value"]
             cell.output = str(done["output"])[: int(self.exercise.limits.output_kb * 1024) + 100]
             cell.broken = Raised(cell.name, done["error"]) if done["error"] else None
             cell.skip = cell.broken is not None and cell.broken.verdict is Verdict.MEMORY

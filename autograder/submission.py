@@ -15,6 +15,7 @@ import nbformat
 
 from .catalogue import Exercise, catalogue, find
 from .sitting import Cell
+from .told import InputError
 from .verdicts import Broken, Verdict
 
 LARGEST_FILE = 8 * 2**20
@@ -23,10 +24,6 @@ TIMESTAMP = "timestamp.txt"  # nbgrader's
 LONGEST_TIMESTAMP = 100
 SUFFIXES = (".ipynb", ".py")
 CELL_MARK = re.compile(r"^# ?%%.*$", re.MULTILINE)
-
-
-class InputError(Exception):
-    """What was asked for cannot be graded at all; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,17 @@ def discover(folder: Path) -> list[Submission]:
     if folder.is_file():
         return [_single(folder)]
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder or file")
+        raise InputError(f"{folder}: no such folder or file", f"{folder}：没有这个文件夹或文件")
     found = [
         _in_folder(student.name, work)
         for student in _folders(folder)
         for work in _folders(student)
     ]  # fmt: skip
     if not found:
-        raise InputError(f"{folder}: no submission found; wanted {folder}/<student>/<exercise>/<exercise>.ipynb")
+        raise InputError(
+            f"{folder}: no submission found; wanted {folder}/<student>/<exercise>/<exercise>.ipynb",
+            f"{folder}：没有找到任何提交；应为 {folder}/<学生>/<练习>/<练习>.ipynb",
+        )
     return found
 
 
@@ -119,7 +119,10 @@ def _single(file: Path) -> Submission:
         exercise = find(file.stem).name
     except LookupError:
         names = ", ".join(catalogue())
-        raise InputError(f"{file}: the name of a file says which exercise it is, one of {names}") from None
+        raise InputError(
+            f"{file}: the name of a file says which exercise it is, one of {names}",
+            f"{file}：文件名要说明是哪个练习，应为以下之一：{names}",
+        ) from None
     above = file.resolve().parents
     student = above[1].name if above[0].name == exercise and len(above) > 1 else "student"
     return Submission(student or "student", exercise, file)

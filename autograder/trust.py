@@ -2,6 +2,9 @@
 
 import sys
 
+from .language import LANGUAGES
+from .told import Told
+
 PROMISES = {
     "files": {
         "layers": ("mount", "landlock"),
@@ -26,7 +29,7 @@ PROMISES = {
 }
 
 
-class UntrustedMachine(Exception):
+class UntrustedMachine(Told):
     """This machine cannot keep a promise; grading strangers' code here needs a person's word."""
 
 
@@ -35,24 +38,23 @@ def unmet(missing_layers: dict[str, str]) -> list[str]:
     return [name for name, promise in PROMISES.items() if all(layer in missing_layers for layer in promise["layers"])]
 
 
-def demand(missing_layers: dict[str, str], lang: str) -> None:
+def demand(missing_layers: dict[str, str]) -> None:
     """Raise unless every promise is kept by some layer."""
     if broken := unmet(missing_layers):
-        lines = [f"  - {PROMISES[name][lang]}" for name in broken]
-        reasons = [f"  {layer}: {reason}" for layer, reason in missing_layers.items()]
-        if lang == "zh":
-            text = "这台机器无法保证：\n{}\n缺少的隔离层：\n{}\n运行 autograder doctor 查看如何补齐；若信任所有提交者，加 --trust-submissions。"
-        else:
-            text = (
-                "This machine cannot promise that\n{}\nMissing layers:\n{}\n"
-                "Run «autograder doctor» to see how to get them. If you trust everybody who handed in, add --trust-submissions."
-            )
-        raise UntrustedMachine(text.format("\n".join(lines), "\n".join(reasons)))
+        promised = {lang: "\n".join(f"  - {PROMISES[name][lang]}" for name in broken) for lang in LANGUAGES}
+        reasons = "\n".join(f"  {layer}: {reason}" for layer, reason in missing_layers.items())
+        raise UntrustedMachine(
+            f"This machine cannot promise that\n{promised['en']}\nMissing layers:\n{reasons}\n"
+            "Run «autograder doctor» to see how to get them. If you trust everybody who handed in, add --trust-submissions.",
+            f"这台机器无法保证：\n{promised['zh']}\n缺少的隔离层：\n{reasons}\n"
+            "运行 autograder doctor 查看如何补齐；若信任所有提交者，加 --trust-submissions。",
+        )
 
 
 def demand_linux() -> None:
     if not sys.platform.startswith("linux"):
         raise UntrustedMachine(
             "Grading strangers' code needs Linux: this system has no namespaces, Landlock or seccomp. "
-            "«autograder check» works everywhere for your own notebooks. · 批量评分需要 Linux；检查自己的 notebook 请用 autograder check。"
+            "«autograder check» works everywhere for your own notebooks.",
+            "批改他人的代码需要 Linux：这个系统没有命名空间、Landlock 和 seccomp。检查自己的 notebook 请用 autograder check，它在哪里都能用。",
         )

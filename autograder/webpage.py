@@ -7,7 +7,6 @@ and asks nothing of any host.
 import base64
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from urllib.parse import quote
@@ -17,15 +16,13 @@ from markupsafe import Markup
 
 from .card import inline
 from .catalogue import catalogue
+from .findings import seen
 from .hinting import afterwards
 from .language import VERDICTS
 from .mistakes import mistakes_of
 from .overview import overview, title
 from .sections import section
 from .submission import Submission
-
-# What `findings` adds to a message and the page shows by itself: the mistake, and a link to the section.
-SHOWN_APART = re.compile(r"\n  (?:likely mistake: |很可能是这个错误：|read: |阅读：).*", re.DOTALL)
 
 
 def feedback(result: dict, lang: str) -> str:
@@ -72,7 +69,7 @@ def templates() -> Environment:
         auto_reload=False,
     )
     found.filters["inline"] = lambda words: Markup(inline(words))
-    found.filters["seen"] = lambda message: SHOWN_APART.sub("", message)
+    found.filters["seen"] = seen
     return found
 
 

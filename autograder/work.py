@@ -14,9 +14,10 @@ from . import autograded, trust
 from .catalogue import catalogue
 from .fingerprint import grader
 from .grading import grade, grade_submission, refused
+from .language import LANGUAGES
 from .release import SOLUTIONS, course_root
 from .submission import Submission
-from .unfinished import Unfinished
+from .told import Told, Unfinished
 from .verdicts import Broken, Verdict
 from .zygote import shared
 
@@ -38,7 +39,7 @@ class Outcome:
     notebook: str | None  # the autograded notebook; None when no exercise is called so
 
 
-class UnsoundGrader(Exception):
+class UnsoundGrader(Told):
     """The grader fails a solution that is known to be right; it must not judge anybody."""
 
 
@@ -52,14 +53,12 @@ def work_anywhere(task: Task, graders: dict[str, str], trusted: bool) -> Outcome
     """The same on a machine that nobody has looked at yet. It proves itself before it judges."""
     with _one_at_a_time:
         if task.submission.exercise in graders:
-            _prove(
-                task.submission.exercise, graders[task.submission.exercise], trusted, task.salt, task.device, task.lang
-            )
+            _prove(task.submission.exercise, graders[task.submission.exercise], trusted, task.salt, task.device)
         return work(task)
 
 
 @cache
-def _prove(exercise: str, wanted: str, trusted: bool, salt: str, device: str, lang: str) -> None:
+def _prove(exercise: str, wanted: str, trusted: bool, salt: str, device: str) -> None:
     trust.demand_linux()
     if grader(exercise) != wanted:
         raise Unfinished(
@@ -67,8 +66,8 @@ def _prove(exercise: str, wanted: str, trusted: bool, salt: str, device: str, la
             f"{platform.node()} 上的课程或依赖库版本不同；请在所有机器上安装同一版本",
         )
     if not trusted:
-        trust.demand(missing_layers(device), lang)
-    control(exercise, salt, device, lang)
+        trust.demand(missing_layers(device))
+    control(exercise, salt, device)
 
 
 def given_up(task: Task, times: int) -> Outcome:
@@ -81,18 +80,18 @@ def given_up(task: Task, times: int) -> Outcome:
     return _outcome(task, refused(task.submission, catalogue().get(task.submission.exercise), reason))
 
 
-def control(exercise: str, salt: str, device: str, lang: str) -> None:
+def control(exercise: str, salt: str, device: str) -> None:
     """Grade the model solution. A machine on which it fails would fail everybody, so it must not judge."""
     solution = course_root() / SOLUTIONS / exercise / f"{exercise}.ipynb"
     with _one_at_a_time:
         result = grade("control", exercise, str(solution), salt, device).result
     if result["verdict"] != "pass":
-        reasons = "\n".join(part["message"][lang] for part in result["parts"] if part["verdict"] != "pass")
-        text = {
-            "en": f"On this machine the model solution of {exercise} is not accepted, so nothing was graded:\n{reasons}",
-            "zh": f"在这台机器上，{exercise} 的标准解答未能通过，因此没有给任何提交评分：\n{reasons}",
-        }
-        raise UnsoundGrader(text[lang])
+        failed = [part["message"] for part in result["parts"] if part["verdict"] != "pass"]
+        reasons = {lang: "\n".join(message[lang] for message in failed) for lang in LANGUAGES}
+        raise UnsoundGrader(
+            f"On this machine the model solution of {exercise} is not accepted, so nothing was graded:\n{reasons['en']}",
+            f"在这台机器上，{exercise} 的标准解答未能通过，因此没有给任何提交评分：\n{reasons['zh']}",
+        )
 
 
 def missing_layers(device: str) -> dict[str, str]:

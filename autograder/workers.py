@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 import torch
 
 from .student import kernel
-from .unfinished import Unfinished
+from .told import Unfinished
 from .zygote import shared
 
 TRIES = 3

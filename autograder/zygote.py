@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .catalogue import Limits
+from .told import Told
 
 if TYPE_CHECKING:
     from . import process
@@ -41,7 +42,7 @@ def shared(device: str = "cpu") -> "Zygote":
     return _shared[device]
 
 
-class ZygoteError(RuntimeError):
+class ZygoteError(Told):
     """The zygote could not be started; the message holds what it printed."""
 
 
@@ -91,7 +92,9 @@ class Zygote:
         size = os.fstat(self.log.fileno()).st_size
         printed = os.pread(self.log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
         self.close()
-        return ZygoteError(f"the process that runs student code did not start:\n{printed}")
+        return ZygoteError(
+            f"the process that runs student code did not start:\n{printed}", f"运行学生代码的进程没有启动：\n{printed}"
+        )
 
     def _settings(self, control: int) -> dict:
         libraries = sorted({str(Path(importlib.util.find_spec(name).origin).parents[1]) for name in PRELOAD[:5]})

@@ -1,6 +1,7 @@
 """What learning platforms export is collected under the right names, and what no platform exports is refused."""
 
 import io
+import re
 import stat
 import sys
 import tarfile
@@ -190,8 +191,9 @@ UNSAFE = {
 def test_an_unsafe_archive_is_refused_with_the_reason_and_leaves_nothing(tmp_path, name):
     make, reason = UNSAFE[name]
     (tmp_path / "in").mkdir()
-    with pytest.raises(InputError, match=f"refused, because .*{reason}"):
+    with pytest.raises(InputError, match=f"refused, because .*{reason}") as refused:
         collect(make(tmp_path / "in"), tmp_path / "out" / "collected", "en", lambda text: None)
+    assert re.search(r"不予接受：.*[一-鿿].*。", refused.value.message["zh"])
     assert not (tmp_path / "out").exists()
 
 

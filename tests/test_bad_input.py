@@ -132,8 +132,8 @@ def test_a_fault_in_one_part_costs_that_part_alone(results, student, verdict):
     assert {part["verdict"] for part in others} == {"pass"}
 
 
-def test_a_syntax_error_is_shown_with_its_line(results):
-    assert "SyntaxError" in results["syntax error"]["parts"][0]["message"]["en"]
+def test_a_syntax_error_is_shown_with_its_cell_and_line(results):
+    assert "SyntaxError: invalid syntax (cell 2, line 1)" in results["syntax error"]["parts"][0]["message"]["en"]
 
 
 def test_magics_and_shell_commands_do_no_harm(results):

@@ -1,13 +1,21 @@
 """The command line: what it prints and how it ends."""
 
 import json
+import pickle
 import shutil
 
 import pytest
+from rich.console import Console
 
-from autograder.catalogue import catalogue, find
-from autograder.cli import main
-from autograder.specimens import hand_in, solution
+from autograder.catalogue import FILE, CatalogueError, catalogue, find, load
+from autograder.cli import COMMANDS, main
+from autograder.release import ReleaseError
+from autograder.selfcheck import check_notebooks
+from autograder.specimens import hand_in, solution, with_answer
+from autograder.told import InputError, Unfinished
+from autograder.trust import UntrustedMachine
+from autograder.work import UnsoundGrader
+from autograder.zygote import ZygoteError
 
 MASKS = find("06_masks")
 
@@ -24,18 +32,39 @@ def test_list_speaks_chinese(capsys):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "en", "zh"),
     [
-        (["grade", "/no/such/folder"], "no such folder"),
-        (["audit", "99_nothing"], "no exercise is called '99_nothing'"),
-        (["check", "99_nothing"], "06_masks"),
-        (["release", "99_nothing"], "06_masks"),
-        (["bench", "nothing"], "throughput"),
+        (["grade", "/no/such/folder"], "no such folder", "没有这个文件夹"),
+        (["audit", "99_nothing"], "no exercise is called '99_nothing'", "没有叫 '99_nothing' 的练习"),
+        (["check", "99_nothing"], "06_masks", "06_masks"),
+        (["release", "99_nothing"], "06_masks", "06_masks"),
+        (["bench", "nothing"], "throughput", "throughput"),
     ],
 )
-def test_what_cannot_be_done_ends_with_2_and_says_why(capsys, command, said):
-    assert main(command) == 2
-    assert said in capsys.readouterr().err
+def test_what_cannot_be_done_ends_with_2_and_says_why(capsys, command, en, zh):
+    for lang, said in (("en", en), ("zh", zh)):
+        assert main([*command, "--lang", lang]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [InputError, Unfinished, ReleaseError, UntrustedMachine, UnsoundGrader, ZygoteError])
+def test_what_a_person_is_told_ends_a_command_in_the_language_asked_for(capsys, monkeypatch, kind):
+    def stop(args, console):
+        raise pickle.loads(pickle.dumps(kind("no room", "没有空间")))  # as from another process
+
+    monkeypatch.setitem(COMMANDS, "list", stop)
+    for lang, said in (("en", "autograder: no room\n"), ("zh", "autograder: 没有空间\n")):
+        assert main(["list", "--lang", lang]) == (2 if kind is InputError else 3)
+        assert capsys.readouterr().err == said
+
+
+def test_a_fault_of_the_catalogue_is_told_in_both_languages(tmp_path):
+    faulty = FILE.read_text(encoding="utf-8").replace("difficulty = 4", "difficulty = 6")
+    (tmp_path / "catalogue.toml").write_text(faulty, encoding="utf-8")
+    with pytest.raises(CatalogueError) as fault:
+        load(tmp_path / "catalogue.toml")
+    assert "difficulty is 1 to 5" in fault.value.message["en"]
+    assert "difficulty 应在 1 到 5 之间" in fault.value.message["zh"]
 
 
 def test_an_empty_folder_is_told_the_layout(capsys, tmp_path):
@@ -58,13 +87,14 @@ def test_a_single_file_is_graded(capsys, tmp_path, monkeypatch):
     assert "somebody/06_masks: 20/20 pass" in capsys.readouterr().out
 
 
-def test_a_device_that_is_not_there_is_refused_clearly(tmp_path):
+def test_a_device_that_is_not_there_is_refused_clearly(capsys, tmp_path):
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU, so there is nothing to refuse")
-    with pytest.raises(SystemExit, match="no device cuda"):
-        main(["grade", str(tmp_path), "--device", "cuda"])
+    for lang, said in (("en", "no device cuda"), ("zh", "没有 cuda 设备")):
+        assert main(["grade", str(tmp_path), "--device", "cuda", "--lang", lang]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])
@@ -84,11 +114,6 @@ def test_the_solution_passes_on_other_devices(device):
 
 
 def test_check_tells_a_learner_what_is_right_and_what_is_not(capsys, tmp_path, root):
-    from rich.console import Console
-
-    from autograder.selfcheck import check_notebooks
-    from autograder.specimens import with_answer
-
     inverted = "def masked_attention(q, k, v, mask):\n    s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -torch.inf)\n    w = s.softmax(-1).nan_to_num(0.0)\n    return w @ v, w"
     hand_in(tmp_path, "exercises", MASKS, with_answer(solution(MASKS), "masked_attention", inverted))
     check_notebooks([MASKS], "en", Console(width=200), tmp_path)
@@ -98,6 +123,21 @@ def test_check_tells_a_learner_what_is_right_and_what_is_not(capsys, tmp_path, r
     shutil.rmtree(tmp_path / "exercises")
     check_notebooks([MASKS], "zh", Console(width=200), tmp_path)
     assert "无法打开" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("def causal_mask(:", "SyntaxError: invalid syntax (cell 2, line 1)"),
+        ("def causal_mask(q_len, k_len=None):\n    return 1 / 0", "cell 2, line 2, in causal_mask"),
+    ],
+)
+def test_an_error_is_shown_with_the_name_of_its_cell(capsys, tmp_path, answer, said):
+    hand_in(tmp_path, "exercises", MASKS, with_answer(solution(MASKS), "causal_mask", answer))
+    check_notebooks([MASKS], "en", Console(width=200), tmp_path)
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert "ipython" not in shown.lower()
 
 
 def test_release_check_is_content_with_the_repository(capsys):

@@ -19,7 +19,7 @@ from autograder.classrun import Options, run
 from autograder.cluster import Cluster
 from autograder.mistakes import mistakes_of
 from autograder.specimens import hand_in, solution, with_answer, with_mistake
-from autograder.unfinished import Unfinished
+from autograder.told import Unfinished
 from autograder.workers import Lost
 
 pytest.importorskip("distributed", reason="needs the package distributed")

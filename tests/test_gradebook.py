@@ -21,7 +21,7 @@ from autograder.journal import Journal
 from autograder.release import COURSE, course_root, generate
 from autograder.specimens import hand_in, solution
 from autograder.submission import InputError, Submission
-from autograder.unfinished import Unfinished
+from autograder.told import Unfinished
 
 MASKS = find("06_masks")
 WRITERS, STUDENTS = 4, 12

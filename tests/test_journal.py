@@ -13,7 +13,7 @@ from autograder.catalogue import find
 from autograder.journal import Journal
 from autograder.specimens import hand_in, solution
 from autograder.submission import Submission, loaded
-from autograder.unfinished import Unfinished
+from autograder.told import Unfinished
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
 

@@ -15,6 +15,7 @@ from make_sample_class import make
 from autograder import report, webpage
 from autograder.catalogue import catalogue, find
 from autograder.classrun import Options, run
+from autograder.findings import seen
 from autograder.language import LANGUAGES
 from autograder.lesson import learn
 from autograder.mistakes import mistakes_of
@@ -145,7 +146,8 @@ def test_what_findings_adds_to_a_message_is_what_a_page_shows_apart():
     answers = {"causal_mask": lambda q_len, k_len=None: torch.ones(q_len, k_len or q_len).tril().bool()}
     part = learn(MASKS, MASKS.part("causal_mask"), answers)
     for lang, promise in (("en", "promise: "), ("zh", "要求：")):
-        assert webpage.SHOWN_APART.sub("", part["message"][lang]).splitlines()[-1].startswith(f"  {promise}")
+        assert section(MASKS, MASKS.part("causal_mask"))["words"][lang] in part["message"][lang]
+        assert seen(part["message"][lang]).splitlines()[-1].startswith(f"  {promise}")
 
 
 def test_whoever_is_right_reads_why_it_works_and_what_to_try_next():

@@ -21,7 +21,7 @@ from autograder.release import COURSE
 from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
 from autograder.student import kernel
 from autograder.submission import Submission
-from autograder.unfinished import Unfinished
+from autograder.told import Unfinished
 from autograder.work import Task, given_up
 from autograder.workers import Lost, Workers
 from autograder.zygote import shared

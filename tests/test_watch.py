@@ -79,6 +79,15 @@ def test_the_table_counts_what_is_done_and_what_is_to_be_overcome(capsys):
     assert re.search(r"1/5.*3/20.*1", row)
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("width", "terminal"), [(80, True), (80, False), (50, True)])
+def test_the_table_cuts_no_name_however_narrow_the_window(capsys, lang, width, terminal):
+    progress_table(lang, Console(width=width, force_terminal=terminal, color_system=None))
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in catalogue())
+    assert width < 80 or "…" not in shown
+
+
 def test_the_page_says_in_both_languages_what_was_met_and_overcome():
     told("causal_mask", Verdict.WRONG, INVERTED.name)
     told("causal_mask", Verdict.PASS)

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 
+from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -58,7 +59,20 @@ class _Publisher(DisplayPublisher):
         sys.stdout.write(data.get("text/plain", "") + "\n")
 
 
+class _Compiler(CachingCompiler):
+    """In errors and tracebacks, code goes by the name of its cell."""
+
+    cell: str | None = None
+
+    def get_code_name(self, raw_code, transformed_code, number):
+        return self.cell or super().get_code_name(raw_code, transformed_code, number)
+
+    def format_code_name(self, name):
+        return None  # a name is shown as it is
+
+
 class Shell(InteractiveShell):
+    compiler_class = Type(_Compiler)
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
 
@@ -91,8 +105,9 @@ def new_shell() -> Shell:
     return shell
 
 
-def run(shell: Shell, source: str, output_limit: int) -> dict:
-    """Run one cell: what it printed, and what it raised."""
+def run(shell: Shell, source: str, output_limit: int, name: str | None = None) -> dict:
+    """Run one cell: what it printed, and what it raised. `name` is how its learner knows it."""
+    shell.compile.cell = name
     printed = Bounded(output_limit)
     saved = sys.stdout, sys.stderr
     sys.stdout = sys.stderr = printed

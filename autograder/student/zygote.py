@@ -149,7 +149,7 @@ def _be_the_student(order, connection, wall, proc, shell, scratch, missing) -> N
             return
         if request["do"] == "cell":
             connection.settimeout(None)
-            wire.send(connection, cells.run(shell, request["source"], output_limit))
+            wire.send(connection, cells.run(shell, request["source"], output_limit, request.get("name")))
         else:
             connection.settimeout(None)
             connection.sendall(performer.reply(request))

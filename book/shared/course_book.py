@@ -20,7 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 SHARED = Path(__file__).parent
 ROOT = SHARED.parents[1]
 LANGUAGES = yaml.safe_load((SHARED / "languages.yml").read_text(encoding="utf-8"))
-NOT_WANTED = re.compile(r"thebe|fontawesome|translations\.js|sphinx-design|design-tabs|toggle", re.IGNORECASE)
+NOT_WANTED = re.compile(r"thebe|fontawesome|sphinx-design|design-tabs|toggle", re.IGNORECASE)
+ONLY_ON = {"translations.js": "search"}  # what no other page says
 IN_THE_BODY = {
     "<img ": '<img loading="lazy" ',  # pictures are loaded when they come near
     ' aria-label="Toggle hidden content"': "",  # a summary is named by what it says
@@ -151,6 +152,35 @@ class JoinChineseLines(SphinxTransform):
                 text.parent.replace(text, nodes.Text(self.between.sub("", text)))
 
 
+class MarksStayWithFormulas(SphinxTransform):
+    """MathJax makes a formula a box, beside which a line may break: no line begins with a closing mark for that, and none
+    ends with an opening one."""
+
+    default_priority = 320  # after lines were joined
+    opening, closing = re.compile(r"[（「『《]+$"), re.compile(r"^[，。、；：？！）」』》…]+")
+
+    def apply(self, **kwargs) -> None:
+        if self.config.course_language != "zh":
+            return
+        for formula in list(self.document.findall(nodes.math)):
+            before = self._cut(formula, -1, self.opening)
+            after = self._cut(formula, +1, self.closing)
+            if before or after:
+                whole = nodes.inline(classes=["unbroken"])
+                formula.replace_self(whole)
+                whole += [*before, formula, *after]
+
+    def _cut(self, formula: nodes.math, step: int, marks: re.Pattern) -> list[nodes.Text]:
+        """Take the marks off the text beside a formula."""
+        place = formula.parent.index(formula) + step
+        beside = formula.parent[place] if 0 <= place < len(formula.parent) else None
+        found = marks.search(beside) if isinstance(beside, nodes.Text) else None
+        if found is None:
+            return []
+        formula.parent.replace(beside, nodes.Text(marks.sub("", beside)))
+        return [nodes.Text(found[0])]
+
+
 class Chinese(SearchChinese):
     """Chinese search that also finds words of one character, such as 键."""
 
@@ -178,14 +208,16 @@ def page_context(app, pagename, templatename, context, doctree) -> None:
 def tidy(app, pagename, templatename, context, doctree) -> None:
     """Leave out what no page here uses, and mend what extensions write."""
     for kind in ("script_files", "css_files"):
-        context[kind] = [asset for asset in context[kind] if not _unwanted(asset)]
+        context[kind] = [asset for asset in context[kind] if not _unwanted(asset, pagename)]
     for old, new in IN_THE_BODY.items():
         if "body" in context:
             context["body"] = THEBE.sub("", context["body"].replace(old, new))
 
 
-def _unwanted(asset) -> bool:
-    return bool(NOT_WANTED.search(f"{getattr(asset, 'filename', '') or ''} {asset.attributes.get('body') or ''}"))
+def _unwanted(asset, page: str) -> bool:
+    filename = str(getattr(asset, "filename", "") or "")
+    elsewhere = any(name in filename and page != its_page for name, its_page in ONLY_ON.items())
+    return elsewhere or bool(NOT_WANTED.search(f"{filename} {asset.attributes.get('body') or ''}"))
 
 
 def _say_in_the_books_language(app) -> None:
@@ -211,11 +243,13 @@ def setup(app) -> dict:
     app.add_config_value("course_repository", "", "env")
     app.add_config_value("course_branch", "main", "env")
     app.setup_extension("explorables")
+    app.setup_extension("mends")
     app.add_directive("exercise", ExerciseCard)
     app.add_directive("course-glossary", CourseGlossary)
     app.add_transform(LabelsFirst)
     app.add_transform(TermsTaughtHere)
     app.add_transform(JoinChineseLines)
+    app.add_transform(MarksStayWithFormulas)
     app.connect("html-page-context", page_context, priority=1)  # the theme looks at our templates while it runs
     app.connect("html-page-context", tidy, priority=900)
     search_languages["zh"] = Chinese

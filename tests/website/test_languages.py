@@ -12,6 +12,25 @@ CHAPTERS = [name for name in listed(ROOT) if name[:2].isdigit()]
 AT_THE_TOP = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 200"
 
 
+# Marks that stand at the wrong end of a line, away from the formula beside them, and formulas that reach past the text.
+ASTRAY = """() => {
+  const article = document.querySelector(".bd-article"), faults = [];
+  const marks = {nextSibling: /^[，。、；：？！）」』》…]/, previousSibling: /[（「『《]$/};
+  for (const formula of article.querySelectorAll("span.math"))
+    for (const [side, mark] of Object.entries(marks)) {
+      const text = formula[side];
+      if (text?.nodeType !== Node.TEXT_NODE || !mark.test(text.data)) continue;
+      const range = document.createRange(), at = side === "nextSibling" ? 0 : text.length - 1;
+      range.setStart(text, at); range.setEnd(text, at + 1);
+      const a = range.getBoundingClientRect(), b = formula.getBoundingClientRect();
+      if (side === "nextSibling" ? a.left < b.left : a.left > b.left) faults.push(text.data);
+    }
+  for (const whole of article.querySelectorAll(".unbroken"))
+    if (whole.getBoundingClientRect().right > article.getBoundingClientRect().right + 1) faults.push(whole.textContent);
+  return faults;
+}"""
+
+
 def switch(page) -> None:
     """As a hand does it: the button is where it is, and nothing is scrolled first."""
     before = page.url
@@ -32,6 +51,11 @@ def test_the_switch_goes_to_the_same_section_and_back(visit, name, width):
         assert page.url.endswith(f"/{lang}/{name}.html#{section}")
         page.wait_for_function(AT_THE_TOP, arg=section)
     assert page.faults == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_mark_is_parted_from_the_formula_it_belongs_to(visit, name):
+    assert visit(f"zh/{name}.html", width=390).evaluate(ASTRAY) == []
 
 
 def test_a_reader_who_scrolled_keeps_the_place(visit):

@@ -1,6 +1,10 @@
 """Search finds the right page first or second, in both languages."""
 
+import json
+import re
+
 import pytest
+from course_book import glossary_terms
 
 WANTED = [  # Chinese, English, the pages that answer it
     ("注意力", "attention", {"03_scaled_dot_product", "01_from_recurrence_to_attention"}),
@@ -24,6 +28,8 @@ def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
         page = visit(f"{lang}/search.html?q={row[column]}")
         page.wait_for_function("document.querySelector('#search-results p.search-summary')?.innerText.match(/\\d/)")
         page.wait_for_timeout(300)
+        said = page.inner_text("#search-results p.search-summary")
+        assert bool(re.search("[一-鿿]", said)) == (lang == "zh"), said
         found = page.evaluate(
             "[...document.querySelectorAll('#search-results ul.search > li > a')].map(a => a.getAttribute('href'))"
         )
@@ -36,3 +42,12 @@ def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
             missed[row[column]] = first_two
         assert page.faults == []
     assert answered >= 10, missed
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_index_knows_which_chapter_teaches_each_term_however_the_site_was_built(site, lang):
+    text = (site / lang / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    taught = {term[lang].lower(): term["taught"] for term in glossary_terms() if term["taught"]}
+    found = {term: {index["docnames"][page] for page, *_ in index["indexentries"].get(term, [])} for term in taught}
+    assert {term: page for term, page in taught.items() if page not in found[term]} == {}
