@@ -2,7 +2,8 @@
 
     python -m tests.attacks.side_by_side [--json FILE] [CLASS…]
 
-Needs root: what stock nbgrader runs, runs in a cage (cage.py). Takes about half an hour; on a busy machine «stopped» may mean no more than that.
+Needs root: what stock nbgrader runs, runs in a cage (cage.py). Takes about half an hour, and with --json goes on where it was
+stopped; on a busy machine «stopped» may mean no more than that.
 """
 
 import argparse
@@ -88,7 +89,8 @@ def before_stock(course: dict[str, bytes], attack: Attack | None) -> list[str]:
         if sum(marks.values()) > allowed:
             achieved.append(f"marks: {sum(marks.values())} of {allowed}")
         achieved += [f"marks: all of {name}" for name in attack.loses if marks.get(name, 0) >= points[name]]
-        told = "".join(path.read_text(errors="replace") for path in (COURSE / "autograded").glob("attacker/*/*"))
+        written = [path for path in (COURSE / "autograded").glob("attacker/*/*") if path.is_file()]
+        told = "".join(path.read_text(errors="replace") for path in written)
         achieved += [f"read: {name}" for name, canary in scene.canaries.items() if canary in told]
         if scene.mark(attack.name) + " read this" in told:
             achieved.append("read: what it looked for")
@@ -156,14 +158,15 @@ def main() -> int:
         control = json.loads(before_stock(course, None)[0])
         if sum(control["marks"].values()) != 20:
             raise RuntimeError(f"stock nbgrader does not give full marks to a right answer: {control}")
-        theirs = {}
+        theirs = json.loads(args.json.read_text())["stock"] if args.json and args.json.exists() else {}
         for attack in attacks:  # one at a time: the cages share a user, whose processes the kernel counts together
-            theirs[attack.name] = before_stock(course, attack)
+            if attack.name not in theirs:
+                theirs[attack.name] = before_stock(course, attack)
             achieved = "; ".join(theirs[attack.name])[:150] or "failed"
-            say(f"stock {len(theirs)}/{len(attacks)} {attack.name}: {achieved}\n")
+            say(f"stock {attack.name}: {achieved}\n")
             sys.stdout.flush()
-    if args.json:
-        args.json.write_text(json.dumps({"attacks": len(attacks), "ours": ours, "stock": theirs}, indent=1))
+            if args.json:
+                args.json.write_text(json.dumps({"attacks": len(attacks), "ours": ours, "stock": theirs}, indent=1))
     say(table(attacks, ours, theirs))
     return 0
 

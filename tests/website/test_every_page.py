@@ -14,6 +14,15 @@ from .conftest import ROOT, settled
 
 PAGES = [f"{lang}/{name}.html" for lang in ("en", "zh") for name in [*listed(ROOT), "search", "genindex"]]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+# Code has thousands of words of a dozen kinds: axe looks at one of each kind, and sees the others as plain text.
+ONE_WORD_OF_EACH_KIND = """
+const seen = new Set();
+for (const word of document.querySelectorAll("pre span[class]:not(:has(*))")) {
+  const kind = word.className + " in " + word.closest("div.highlight")?.parentElement.parentElement.className;
+  if (seen.has(kind)) word.replaceWith(word.textContent);
+  seen.add(kind);
+}
+"""
 each_page = pytest.mark.parametrize("path", PAGES)
 
 
@@ -74,6 +83,7 @@ def test_every_icon_is_in_the_font(opened, site):
 def test_axe_finds_no_barrier(opened, scheme):
     opened.emulate_media(color_scheme=scheme)
     opened.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
+    opened.evaluate(ONE_WORD_OF_EACH_KIND)
     found = Axe().run(opened, options=WCAG).response["violations"]
     assert [(v["id"], [node["target"] for node in v["nodes"]][:3]) for v in found] == []
 
