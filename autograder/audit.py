@@ -15,12 +15,13 @@ from rich.console import Console
 
 from . import garbage, pages
 from .catalogue import Exercise, catalogue
+from .course import EXERCISES, SOLUTIONS, course_root
 from .diagnosis import diagnose
 from .examiner import examination
 from .hinting import afterwards, hints
 from .mistakes import mistakes_of
 from .proxy import Local, Student
-from .release import EXERCISES, SOLUTIONS, ReleaseError, course_root, is_current
+from .release import ReleaseError, is_current
 from .selfcheck import examine_file
 from .submission import grade_id
 from .verdicts import Broken, Verdict

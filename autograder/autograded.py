@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 
 from . import card
 from .catalogue import Exercise
-from .release import EXERCISES, course_root
+from .course import EXERCISES, course_root
 from .sitting import Cell
 from .submission import grade_id
 

@@ -57,7 +57,7 @@ def run(
                 progress(journal.result(submission.student, submission.exercise), len(submissions))
             else:
                 waiting.append(submission)
-        for task, outcome in _graded(waiting, crew, journal.salt, options):
+        for task, outcome in _graded(waiting, crew, journal.salt, options, book.prepare):
             if outcome.notebook is not None:
                 write_whole(_autograded_path(options, task.submission), outcome.notebook)
             journal.add(task.key, outcome.result)
@@ -85,7 +85,9 @@ def _is_done(submission: Submission, journal: Journal, options: Options) -> bool
     return submission.exercise not in catalogue() or _autograded_path(options, submission).exists()
 
 
-def _graded(waiting: list[Submission], crew, salt: str, options: Options) -> Iterator[tuple[Task, Outcome]]:
+def _graded(
+    waiting: list[Submission], crew, salt: str, options: Options, meanwhile: Callable[[], None]
+) -> Iterator[tuple[Task, Outcome]]:
     """What comes back, as it comes. Nobody is judged by a machine that has not proved itself."""
     if not waiting:
         return
@@ -93,19 +95,20 @@ def _graded(waiting: list[Submission], crew, salt: str, options: Options) -> Ite
     if options.dask is not None:
         graders = {exercise: grader(exercise) for exercise in known}
         function = partial(work_anywhere, graders=graders, trusted=options.trust_submissions)
+        meanwhile()
     else:
         function = work
         if not options.trust_submissions:
             [missing] = _certain(crew, missing_layers, [options.device])
             trust.demand(missing)
-        _certain(crew, partial(control, salt=salt, device=options.device), known)
+        _certain(crew, partial(control, salt=salt, device=options.device), known, meanwhile)
     for task, value in crew.map(function, _tasks(waiting, salt, options)):
         yield task, given_up(task, value.tries) if isinstance(value, Lost) else value
 
 
-def _certain(crew: Workers, function: Callable, about: list) -> list:
+def _certain(crew: Workers, function: Callable, about: list, meanwhile: Callable[[], None] = lambda: None) -> list:
     """What comes back for each; that nothing comes back is not accepted."""
-    values = [value for _, value in crew.map(function, about)]
+    values = [value for _, value in crew.map(function, about, meanwhile)]
     if any(isinstance(value, Lost) for value in values):
         raise dying()
     return values

@@ -23,6 +23,8 @@ RELEASE = {
 
 
 def main(arguments: list[str] | None = None) -> int:
+    # Below nbformat, jsonschema would compile grammars of addresses that no notebook holds, which takes a second.
+    sys.modules.setdefault("rfc3987_syntax", None)
     args = parser(COMMANDS, arguments).parse_args(arguments)
     args.lang = preferred(args.lang)
     console = Console(highlight=False, soft_wrap=True)
@@ -156,7 +158,8 @@ def _write_progress(args, console) -> int:
 
 
 def run_release(args, console) -> int:
-    from .release import ReleaseError, course_root, is_current, release
+    from .course import course_root
+    from .release import ReleaseError, is_current, release
 
     try:
         root = course_root()

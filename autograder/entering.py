@@ -4,16 +4,22 @@ A gradebook that cannot be written holds up nothing: grading goes on, the marks 
 the end or by the next run.
 """
 
+from typing import TYPE_CHECKING
+
 from .catalogue import catalogue
-from .gradebook import Locked, Marks, address
 from .journal import Journal
 from .submission import Submission
-from .told import Unfinished
+from .told import Locked, Unfinished
+
+if TYPE_CHECKING:
+    from .gradebook import Marks
 
 
 class Entering:
+    """Call `prepare` while others work: loading nbgrader takes longer than grading some submissions."""
+
     def __init__(self, db_url: str, journal: Journal):
-        self.db_url, self.journal = address(db_url), journal
+        self.db_url, self.journal = db_url, journal
         self.marks: Marks | None = None
         self.late: list[Submission] = []
         self.refused: Unfinished | None = None
@@ -24,6 +30,19 @@ class Entering:
     def __exit__(self, *failure) -> None:
         if self.marks is not None:
             self.marks.__exit__()
+
+    def prepare(self) -> None:
+        """Load what is needed to open the gradebook. Raises `InputError` when its address is none."""
+        from .gradebook import address
+
+        self.db_url = address(self.db_url)
+
+    def _open(self) -> "Marks":
+        if self.marks is None:
+            from .gradebook import Marks
+
+            self.marks = Marks(self.db_url)
+        return self.marks
 
     def enter(self, submission: Submission, graded_now: bool) -> None:
         """Enter the journal's result, or remember that it is still to be entered."""
@@ -54,10 +73,10 @@ class Entering:
 
     def _enter(self, submission: Submission, graded_now: bool) -> None:
         """What was entered before is entered again only if the gradebook has lost it, so that nobody is asked to look twice."""
-        self.marks = self.marks or Marks(self.db_url)
+        marks = self._open()
         result = self.journal.result(submission.student, submission.exercise)
         before = not graded_now and self.journal.is_entered(submission.student, submission.exercise)
-        if before and self.marks.holds(result):
+        if before and marks.holds(result):
             return
-        self.marks.enter(result, submission.timestamp)
+        marks.enter(result, submission.timestamp)
         self.journal.entered(submission.student, submission.exercise)

@@ -23,8 +23,8 @@ from sqlalchemy.orm import selectinload
 
 from .autograded import released
 from .catalogue import catalogue
+from .course import COURSE
 from .penalties import late_penalty
-from .release import COURSE
 
 NO_RESPONSE = "No response."
 

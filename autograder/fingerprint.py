@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .catalogue import catalogue
-from .release import EXERCISES, course_root
+from .course import EXERCISES, course_root
 from .submission import Submission
 
 PACKAGE = Path(__file__).parent

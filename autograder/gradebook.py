@@ -15,15 +15,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from . import entries
-from .release import COURSE, newest_schema
-from .told import InputError, Unfinished
+from .course import COURSE
+from .release import newest_schema
+from .told import InputError, Locked, Unfinished
 
 WAIT_SECONDS = 30  # for another writer, before giving up
 TRIES = 8  # when two write at once
-
-
-class Locked(Unfinished):
-    """Nothing can be written for now: another program holds the gradebook, or it cannot be reached."""
 
 
 def address(db_url: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import nbformat
 
 from .catalogue import Exercise, catalogue
+from .course import EXERCISES, SOLUTIONS, course_root
 from .mistakes import mistakes_of
-from .release import EXERCISES, SOLUTIONS, course_root
 from .sections import section
 from .similarity import Pair, alike
 from .submission import Submission, read

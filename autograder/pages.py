@@ -122,7 +122,7 @@ def accept(root: Path, name: str) -> bool:
 
 
 def main(names: list[str]) -> None:
-    from .release import course_root
+    from .course import course_root
 
     root = course_root()
     for name in names or listed(root):

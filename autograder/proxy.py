@@ -118,7 +118,7 @@ class Student:
         if target is not None:
             request["target"] = target
         if do == "call" and self._forbidden:
-            request |= {"count": True, "forbidden": sorted(self._forbidden)}
+            request["forbidden"] = sorted(self._forbidden)
         subject = target if isinstance(target, str) else self._part
         answer = checked(self._transport.ask({"do": do, **request}))
         if do != "defined":
@@ -133,11 +133,11 @@ class Student:
             )
         if "error" in answer:
             raise Raised(subject, answer["error"])
-        if request.get("count") and not counts.get("intact"):
+        if (request.get("count") or request.get("forbidden")) and not counts.get("intact"):
             raise Broken(
                 Verdict.POLICY,
-                f"{subject}: the code switched off the counting of operators",
-                f"{subject}：代码关闭了算子计数",
+                f"{subject}: the code switched off the watch over operators",
+                f"{subject}：代码关闭了对算子的监视",
             )
         if isinstance(answer.get("value"), Handle):
             answer["value"] = Module(self, answer["value"], subject)

@@ -12,10 +12,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from .catalogue import Exercise
-from .told import InputError, Told
-
-COURSE = "attention-by-hand"
-SOLUTIONS, EXERCISES = "solutions", "exercises"
+from .course import COURSE, EXERCISES, SOLUTIONS
+from .told import Told
 
 
 def newest_schema() -> str:
@@ -29,17 +27,6 @@ nbgrader.api.get_alembic_version = newest_schema
 
 class ReleaseError(Told):
     """nbgrader refused a solution; the message holds its log."""
-
-
-def course_root() -> Path:
-    """The folder that holds `solutions` and `exercises`."""
-    root = Path(__file__).resolve().parents[1]
-    if not (root / SOLUTIONS).is_dir():
-        raise InputError(
-            f"{root}: no folder {SOLUTIONS} here. This needs a checkout of the course",
-            f"{root}：这里没有 {SOLUTIONS} 文件夹。这需要课程的完整仓库",
-        )
-    return root
 
 
 def generate(exercise: Exercise, root: Path, db_url: str, into: Path) -> Path:

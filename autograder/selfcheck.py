@@ -8,12 +8,12 @@ from rich.table import Column, Table
 
 from . import card, progress
 from .catalogue import Exercise, catalogue
+from .course import EXERCISES, course_root
 from .examiner import PartResult, examination
 from .findings import part_report
 from .language import VERDICTS
 from .lesson import learn
 from .proxy import Local, Student
-from .release import EXERCISES, course_root
 from .sitting import Cell
 from .student.cells import new_shell, run
 from .submission import Submission, read

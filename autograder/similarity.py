@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -76,7 +77,8 @@ def _weight(shared: Iterable[Line], bits: dict[Line, float]) -> float:
     return sum(bits.get(line, 0.0) for line in shared)
 
 
-def lines(source: str) -> list[Line]:
+@lru_cache(maxsize=2**14)  # what was given to all, and what was copied, is read once
+def lines(source: str) -> tuple[Line, ...]:
     """The statements of a cell as tokens, with the learner's own names replaced by their order within the line."""
     found, line = [], []
     for token in _tokens(source):
@@ -87,7 +89,7 @@ def lines(source: str) -> list[Line]:
             line.append(token)
     statements = [line for line in [*found, line] if not all(token.type == tokenize.STRING for token in line)]
     named = (_without_own_names(line) for line in statements)
-    return [line for line in named if len(line) >= SHORTEST]
+    return tuple(line for line in named if len(line) >= SHORTEST)
 
 
 def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:

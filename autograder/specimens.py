@@ -3,9 +3,10 @@
 They are what the audit, the tests and the benchmarks grade.
 """
 
+import ast
 import copy
 import inspect
-import re
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import nbformat
 from . import mistakes as mistakes_package
 from . import reference as reference_package
 from .catalogue import Exercise
+from .course import EXERCISES, SOLUTIONS, course_root
 from .mistakes import Mistake
-from .release import EXERCISES, SOLUTIONS, course_root
 from .submission import grade_id
 
 
@@ -49,7 +50,7 @@ def with_mistakes(exercise: Exercise, mistakes: list[Mistake]):
         lines = (
             mistake_source(exercise, chosen[part.name])
             if part.name in chosen
-            else "\n".join([*_reference(exercise), f"{part.name} = right.{part.name}"])
+            else "\n\n".join([*_reference(exercise, {part.name}), f"{part.name} = right.{part.name}"])
         )
         notebook = with_answer(notebook, part.name, lines)
     return notebook
@@ -64,21 +65,58 @@ def in_as_few_as_possible(mistakes: list[Mistake]) -> list[list[Mistake]]:
 
 
 def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
-    """Code that stands alone: the reference it leans on, the mistakes of the chapter, and the name it is asked by."""
-    wrong = inspect.getsource(_module(mistakes_package, exercise))
-    return "\n".join(
-        [
-            *_reference(exercise),
-            "mistake = lambda *about, **text: lambda answer: answer",
-            re.sub(r"^from autograder.*$", "", wrong, flags=re.MULTILINE),
-            f"{mistake.part} = {mistake.name}",
-        ]
-    )
+    """Code that stands alone: what the mistake needs of its chapter and of the reference, and the name it is asked by."""
+    wrong = _needed(_module(mistakes_package, exercise), {mistake.name})
+    leans_on = {
+        node.attr
+        for node in ast.walk(ast.parse(wrong))
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == "right"
+    }
+    return "\n\n".join([*_reference(exercise, leans_on), wrong, f"{mistake.part} = {mistake.name}"])
 
 
-def _reference(exercise: Exercise) -> list[str]:
-    source = inspect.getsource(_module(reference_package, exercise))
-    return ["import types", "right = types.ModuleType('right')", f"exec({source!r}, vars(right))"]
+def _reference(exercise: Exercise, names: set[str]) -> list[str]:
+    if not names:
+        return []
+    source = _needed(_module(reference_package, exercise), names)
+    return [f"import types\n\nright = types.ModuleType('right')\nexec({source!r}, vars(right))"]
+
+
+def _needed(module, names: set[str]) -> str:
+    """The statements of a module that these names need, without the marks of the course."""
+    statements = _statements(module)
+    made = {name: statement for statement in statements for name in _makes(statement)}
+    needed, open_names = [], set(names)
+    while open_names:
+        statement = made.get(open_names.pop())
+        if statement is not None and statement not in needed:
+            needed.append(statement)
+            open_names |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return "\n\n".join(ast.unparse(statement) for statement in statements if statement in needed)
+
+
+@cache
+def _statements(module) -> list[ast.stmt]:
+    found = [
+        statement
+        for statement in ast.parse(inspect.getsource(module)).body
+        if not (isinstance(statement, ast.ImportFrom) and statement.module.startswith("autograder"))
+    ]
+    for statement in found:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            statement.decorator_list = [
+                mark for mark in statement.decorator_list if getattr(getattr(mark, "func", None), "id", "") != "mistake"
+            ]
+    return found
+
+
+def _makes(statement: ast.stmt) -> list[str]:
+    """The names that a statement of a module gives a meaning to."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
+    return [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
 
 
 def as_script(notebook) -> str:

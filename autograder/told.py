@@ -18,3 +18,7 @@ class InputError(Told):
 
 class Unfinished(Told):
     """The grader could not finish. Every mark given before stays in the journal."""
+
+
+class Locked(Unfinished):
+    """Nothing can be written for now: another program holds the gradebook, or it cannot be reached."""

@@ -8,14 +8,14 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 
-import nbformat
+import nbformat.v4
 
 from . import autograded, trust
 from .catalogue import catalogue
+from .course import SOLUTIONS, course_root
 from .fingerprint import grader
 from .grading import grade, grade_submission, refused
 from .language import LANGUAGES
-from .release import SOLUTIONS, course_root
 from .submission import Submission
 from .told import Told, Unfinished
 from .verdicts import Broken, Verdict
@@ -110,4 +110,4 @@ def _outcome(task: Task, graded) -> Outcome:
     if task.submission.path and task.submission.path.suffix == ".py" and graded.cells:
         script = "\n".join(cell.source for cell in graded.cells)
     notebook = autograded.filled(exercise, graded, script, task.lang)
-    return Outcome(graded.result, nbformat.writes(notebook))
+    return Outcome(graded.result, nbformat.v4.writes(notebook))

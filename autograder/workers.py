@@ -49,10 +49,14 @@ class Workers:
         for pipe in list(self.processes):
             self._dismiss(pipe)
 
-    def map(self, function: Callable, tasks: Iterable) -> Iterator[tuple]:
-        """Each task with what the function made of it, in the order in which they are done. At most `jobs` are in hand."""
+    def map(self, function: Callable, tasks: Iterable, meanwhile: Callable[[], None] = lambda: None) -> Iterator[tuple]:
+        """Each task with what the function made of it, in the order in which they are done. At most `jobs` are in hand.
+
+        `meanwhile` is done here, once, while the workers do the first of them.
+        """
         waiting, busy, tries = iter(tasks), {}, {}
         more = self._give(function, waiting, busy)
+        meanwhile()
         while busy:
             for pipe in wait(list(busy)):
                 task = busy.pop(pipe)

@@ -15,13 +15,14 @@ from sqlalchemy import text
 from autograder import penalties
 from autograder.catalogue import find
 from autograder.cli import main
+from autograder.course import COURSE, course_root
 from autograder.entering import Entering
-from autograder.gradebook import Locked, Marks, address
+from autograder.gradebook import Marks, address
 from autograder.journal import Journal
-from autograder.release import COURSE, course_root, generate
+from autograder.release import generate
 from autograder.specimens import hand_in, solution
 from autograder.submission import InputError, Submission
-from autograder.told import Unfinished
+from autograder.told import Locked, Unfinished
 
 MASKS = find("06_masks")
 WRITERS, STUDENTS = 4, 12

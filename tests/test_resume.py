@@ -16,8 +16,8 @@ from nbgrader.api import Gradebook
 from autograder import work
 from autograder.catalogue import find
 from autograder.classrun import Options, run
+from autograder.course import COURSE
 from autograder.mistakes import mistakes_of
-from autograder.release import COURSE
 from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
 from autograder.student import kernel
 from autograder.submission import Submission

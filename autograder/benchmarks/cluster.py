@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..release import course_root
+from ..course import course_root
 from . import specimens
 from .timing import grade, timed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from rich.console import Console
 
-from ..release import course_root
+from ..course import course_root
 from . import specimens
 from .timing import place, timed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..release import EXERCISES, course_root
+from ..course import EXERCISES, course_root
 from .timing import timed
 
 

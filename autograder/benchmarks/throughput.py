@@ -15,7 +15,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from rich.console import Console
 
-from ..release import EXERCISES, SOLUTIONS
+from ..course import EXERCISES, SOLUTIONS
 from ..specimens import hand_in, solution
 from . import otter, specimens
 from .timing import grade, timed

@@ -18,6 +18,7 @@ CLONE_THREAD = 0x00010000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
+MADV_COLLAPSE, LARGE_PAGE = 25, 2**21
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
@@ -86,6 +87,19 @@ def unmount(target: str) -> None:
 
 def pivot_root(new_root: str, put_old: str) -> None:
     syscall("pivot_root", os.fsencode(new_root), os.fsencode(put_old))
+
+
+def gather_pages(maps: str) -> None:
+    """Let this process's own memory, listed in `maps`, lie in large pages: a fork then copies a much shorter table.
+
+    Where the kernel has no large pages to give, everything stays as it is.
+    """
+    for line in maps.splitlines():
+        place, mode, _, _, file, *_ = line.split()
+        start, end = (int(address, 16) for address in place.split("-"))
+        start, end = -(-start // LARGE_PAGE) * LARGE_PAGE, end // LARGE_PAGE * LARGE_PAGE
+        if mode.startswith("rw") and file == "0" and start < end:
+            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_COLLAPSE)
 
 
 def drop_capabilities() -> None:

@@ -20,7 +20,7 @@ import weakref
 from typing import ClassVar
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 from torch.utils.flop_counter import flop_registry
 
@@ -157,6 +157,48 @@ class _Functions(TorchFunctionMode):
             self.left += sum(tensor.numel() for tensor in _tensors(args[:1]))
             self.longest_row = max([self.longest_row, *(t.shape[-1] for t in _tensors(args[:1]) if t.dim())])
         return function(*args, **(kwargs or {}))
+
+
+class _Names(TorchDispatchMode):
+    """The kernels that were used, and no more."""
+
+    _should_skip_dynamo = _Kernels._should_skip_dynamo
+
+    def __init__(self):
+        super().__init__()
+        self.operators: set[str] = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.operators.add(function._overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+class Watch:
+    """See which functions are used inside the `with` block, and which kernels unless a trap waits for those.
+
+    Nothing is counted, so it is much quicker than a measurement.
+    """
+
+    def __init__(self, trapped: bool):
+        self.functions, self.kernels = _Functions(), None if trapped else _Names()
+        self.intact = False
+
+    def __enter__(self):
+        self.functions.__enter__()
+        if self.kernels:
+            self.kernels.__enter__()
+        return self
+
+    def __exit__(self, *failure):
+        self.intact = _get_current_function_mode() is self.functions
+        if self.kernels:
+            self.intact &= _get_current_dispatch_mode() is self.kernels
+            self.kernels.__exit__(*failure)
+        self.functions.__exit__(*failure)
+
+    def counts(self) -> dict:
+        used = self.functions.names | (self.kernels.operators if self.kernels else set())
+        return {"intact": self.intact, "operators": sorted(used)}
 
 
 class Measurement:

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-from .measure import Measurement
+from .measure import Measurement, Watch
 from .wire import Handle, Seeded, WireError, encode
 
 LONGEST_TEXT = 500
@@ -72,7 +72,8 @@ class Performer:
     ) -> dict:
         """Call a function or a module; with `cotangents` differentiate it too.
 
-        With `count` count what it does, with `trace` also the memory of Python objects. `forbidden` operators refuse.
+        With `count` count what it does, with `trace` also the memory of Python objects. `forbidden` operators refuse, or
+        are at least seen.
         """
         if self.trap:
             self.trap.set(forbidden)
@@ -85,8 +86,12 @@ class Performer:
         before = [_clone(_detach(tensor)) for tensor in given]
         cotangents = self._fresh(cotangents)
         chance = _state_of_chance()
-        measurement = Measurement(given, trace) if count else nullcontext()
-        with measurement:
+        watch = nullcontext()
+        if count:
+            watch = Measurement(given, trace)
+        elif forbidden:
+            watch = Watch(trapped=self.trap is not None)
+        with watch:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:
@@ -94,8 +99,8 @@ class Performer:
                 found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
-        if count:
-            answer["counts"] = measurement.counts()
+        if count or forbidden:
+            answer["counts"] = watch.counts()
             answer["counts"]["operators"] += sorted(self.trap.sprung) if self.trap else []
         answer["stirred"] = not _equal(chance, _state_of_chance())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]

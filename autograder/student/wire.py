@@ -17,6 +17,7 @@ from safetensors.torch import load as load_tensors
 HEADER = struct.Struct(">II")
 LARGEST_FRAME = 64 * 2**20
 DEEPEST = 32
+PIECE = 2**15  # bytes read at once
 
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -174,23 +175,25 @@ def _send_bytes(connection, data, deadline):
 
 def receive(connection, deadline: float | None = None, device: str = "cpu"):
     """Read one frame. `TimeoutError` past the deadline, `EOFError` when the other side is gone."""
-    lengths = HEADER.unpack(_read(connection, HEADER.size, deadline))
-    if sum(lengths) > LARGEST_FRAME:
-        raise WireError(f"a message of {sum(lengths)} bytes; {LARGEST_FRAME} are allowed")
-    text = _read(connection, lengths[0], deadline)
-    return decode(text, _read(connection, lengths[1], deadline), device)
-
-
-def _read(connection, size, deadline) -> bytes:
-    parts = []
-    while size:
+    parts, size, wanted = [], 0, HEADER.size
+    while size < wanted:
         connection.settimeout(_remaining(deadline))
-        part = connection.recv(min(size, 2**20))
+        part = connection.recv(PIECE)  # mostly all of it: each side speaks only when it is asked
         if not part:
             raise EOFError("the other side has closed the connection")
         parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+        size += len(part)
+        if wanted == HEADER.size <= size:
+            parts = [b"".join(parts)]
+            lengths = HEADER.unpack_from(parts[0])
+            if sum(lengths) > LARGEST_FRAME:
+                raise WireError(f"a message of {sum(lengths)} bytes; {LARGEST_FRAME} are allowed")
+            wanted += sum(lengths)
+    if size > wanted:
+        raise WireError("more than was asked for")
+    frame = b"".join(parts)
+    split = HEADER.size + lengths[0]
+    return decode(frame[HEADER.size : split], frame[split:], device)
 
 
 def _remaining(deadline):

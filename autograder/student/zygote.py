@@ -21,6 +21,8 @@ from . import cells, kernel, sandbox, wire
 from .perform import Performer
 from .trap import Trap
 
+LARGE_CLASS = 12  # students after whom it pays to make the next forks cheaper
+
 
 def main(settings: dict) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -39,6 +41,7 @@ def main(settings: dict) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
     control.sendall(b"R")
+    forked = 0
     while True:
         order, descriptors, _, _ = socket.recv_fds(control, 65536, 2)
         if not order:
@@ -50,6 +53,10 @@ def main(settings: dict) -> None:
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
+        forked += 1
+        if forked == LARGE_CLASS:
+            with os.fdopen(os.open("self/maps", os.O_RDONLY, dir_fd=proc)) as maps:
+                kernel.gather_pages(maps.read())
 
 
 def _warm_up() -> None:
