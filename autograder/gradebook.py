@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 
 from . import entries
 from .course import COURSE
-from .release import newest_schema
+from .schema import newest_schema
 from .told import InputError, Locked, Unfinished
 
 WAIT_SECONDS = 30  # for another writer, before giving up

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from . import trust
+from . import schema, trust  # noqa: F401 — schema: nbgrader opens its gradebook
 from .autograded import fill, restore
 from .catalogue import Exercise, catalogue
 from .grading import grade

@@ -79,7 +79,8 @@ def _reference(exercise: Exercise, names: set[str]) -> list[str]:
     if not names:
         return []
     source = _needed(_module(reference_package, exercise), names)
-    return [f"import types\n\nright = types.ModuleType('right')\nexec({source!r}, vars(right))"]
+    right = "right = globals().get('right') or types.ModuleType('right')"  # an earlier cell may have made it
+    return [f"import types\n\n{right}\nexec({source!r}, vars(right))"]
 
 
 def _needed(module, names: set[str]) -> str:
