@@ -17,9 +17,9 @@ from . import garbage, pages
 from .catalogue import Exercise, catalogue
 from .course import EXERCISES, SOLUTIONS, course_root
 from .diagnosis import diagnose
-from .examiner import examination
+from .examiner import PartResult, examination
 from .hinting import afterwards, hints
-from .mistakes import mistakes_of
+from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
 from .release import ReleaseError, is_current
 from .selfcheck import examine_file
@@ -27,6 +27,7 @@ from .submission import grade_id
 from .verdicts import Broken, Verdict
 
 SALTS = ("audit one", "audit two")
+MANY_SALTS = [f"audit {number}" for number in range(40)]  # on which no mistake may be accepted by chance
 CHINESE = re.compile(r"[一-鿿]")
 PACKAGE = Path(__file__).parent
 TREES = {
@@ -205,6 +206,17 @@ def _mistakes(exercise: Exercise) -> Iterator[str]:
             named = diagnose(exercise, result, salt)
             if named is None or named.name != mistake.name:
                 yield f"{where} is called {named.name if named else 'nothing'}"
+        if lucky := [salt for salt in MANY_SALTS if not _is_rejected(exercise, mistake, result, salt)]:
+            yield f"{where} is accepted on {len(lucky)} of {len(MANY_SALTS)} salts, on {lucky[0]!r} for one"
+
+
+def _is_rejected(exercise: Exercise, mistake: Mistake, before: PartResult, salt: str) -> bool:
+    """Whether a mistake is rejected on this salt. The promises it broke before are asked first: one will mostly do."""
+    answers = {**_right(exercise), mistake.part: mistake.answer}
+    return any(
+        examination(exercise).outcome(outcome.test, Student(Local(answers)), salt).broken
+        for outcome in sorted(before.outcomes, key=lambda outcome: outcome.broken is None)
+    )
 
 
 def _solution(exercise: Exercise, root: Path) -> Iterator[str]:

@@ -48,7 +48,7 @@ def hand_in(scene: Scene, attacks: list[Attack]) -> None:
 
 
 def command(scene: Scene) -> list[str]:
-    return [sys.executable, str(GRADER), "grade", str(scene.submitted), "--out", str(scene.out), "--jobs", "2",
+    return [sys.executable, str(GRADER), "grade", str(scene.submitted), "--out", str(scene.out), "--jobs", "4",
             "--db", f"sqlite:///{scene.gradebook}"]  # fmt: skip
 
 

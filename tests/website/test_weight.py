@@ -17,8 +17,7 @@ def transferred(browser, address, paths) -> list[int]:
     for path in paths:
         total[0] = 0
         page.goto(f"{address}/{path}")
-        page.wait_for_load_state("networkidle")
-        for y in range(0, page.evaluate("document.documentElement.scrollHeight"), 600):
+        for y in range(0, page.evaluate("document.documentElement.scrollHeight"), 800):
             page.evaluate("y => scrollTo({top: y, behavior: 'instant'})", y)
             page.wait_for_timeout(20)
         page.wait_for_load_state("networkidle")
