@@ -71,8 +71,10 @@ class Examination:
         for item in self.items:
             if getattr(item.function, "promise", None) is None or item.function.promise.part not in names:
                 raise LookupError(f"{item.nodeid}: not marked as a promise of a part of {exercise.name}")
-            if others := set(item.fixturenames) - GIVEN:
-                raise LookupError(f"{item.nodeid}: takes {', '.join(sorted(others))}; there are {', '.join(GIVEN)}")
+            if others := set(item._fixtureinfo.argnames) - GIVEN:
+                raise LookupError(
+                    f"{item.nodeid}: takes {', '.join(sorted(others))}; there are {', '.join(sorted(GIVEN))}"
+                )
         if untested := set(names) - {item.function.promise.part for item in self.items}:
             raise LookupError(f"{exercise.name}: no promise about {', '.join(sorted(untested))}")
 
@@ -105,7 +107,7 @@ class Examination:
     def _run(self, item, student, salt) -> Broken | None:
         """Run one test as pytest does, without its set-up and reports, which take longer than most tests."""
         given = {"student": student, "draw": Draw(item.name, salt)}
-        item.funcargs = {name: given[name] for name in item.fixturenames}
+        item.funcargs = {name: given[name] for name in item._fixtureinfo.argnames}
         try:
             item.ihook.pytest_pyfunc_call(pyfuncitem=item)
         except Broken as broken:

@@ -4,11 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace as replace_in
 
 import nbformat
 import pytest
 
+from autograder.audit import _is_rejected, _mistakes
 from autograder.catalogue import FILE, catalogue
+from autograder.examiner import examination
+from autograder.mistakes import mistakes_of
+from autograder.proxy import Local, Student
+from autograder.reference import ch05_softmax
 
 
 def audit(folder, *exercises) -> subprocess.CompletedProcess:
@@ -142,3 +148,24 @@ def test_a_course_broken_by_hand_is_found_out_by_file(copied, fault):
     done = audit(copied)
     assert done.returncode == 1, done.stdout + done.stderr
     assert named in done.stdout
+
+
+def test_a_mistake_that_is_accepted_by_luck_is_found_out(monkeypatch):
+    softmax = catalogue()["05_softmax"]
+    known = mistakes_of(softmax.module)[0]
+    monkeypatch.setattr("autograder.audit.mistakes_of", lambda module: [known])
+    assert list(_mistakes(softmax)) == []
+    monkeypatch.setattr("autograder.audit._is_rejected", lambda *about: about[-1] != "audit 3")
+    assert [fault.partition(": ")[2] for fault in _mistakes(softmax)] == [
+        f"{known.name} is accepted on 1 of 40 salts, on 'audit 3' for one"
+    ]
+
+
+def test_what_is_right_is_never_taken_for_rejected():
+    softmax = catalogue()["05_softmax"]
+    known = next(mistake for mistake in mistakes_of(softmax.module) if mistake.part == "stable_softmax")
+    right = replace_in(known, answer=ch05_softmax.stable_softmax)
+    student = Student(Local({"stable_softmax": known.answer}))
+    before = examination(softmax).examine(student, "salt", [softmax.part("stable_softmax")])[0]
+    assert _is_rejected(softmax, known, before, "another salt")
+    assert not _is_rejected(softmax, right, before, "another salt")

@@ -55,6 +55,7 @@ def results(tmp_path_factory) -> dict:
     hand_in(into, "one part untouched", MASKS, with_answer(right, "causal_mask", UNTOUCHED))
     hand_in(into, "syntax error", MASKS, with_answer(right, "causal_mask", "def causal_mask(:"))
     hand_in(into, "shell", MASKS, with_answer(right, "causal_mask", SHELL + answer(right, "causal_mask")))
+    hand_in(into, "in the check cell", MASKS, in_the_check_cell(right, "causal_mask"))
     old = json.loads(text)
     old["nbformat"], old["nbformat_minor"] = 4, 0
     for cell in old["cells"]:
@@ -114,6 +115,18 @@ def test_an_unknown_exercise_is_told_what_there_is(results):
     result = results["unknown"]
     assert result["verdict"] == "missing"
     assert "06_masks" in result["message"]["en"]
+
+
+def in_the_check_cell(notebook, part):
+    """The answer written below the cell it belongs in."""
+    changed = with_answer(notebook, part, UNTOUCHED)
+    check = next(cell for cell in changed.cells if cell.get("id") == f"check-{part}")
+    check.source = answer(notebook, part) + "\n\n" + check.source
+    return changed
+
+
+def test_an_answer_in_the_cell_that_checks_it_counts(results):
+    assert results["in the check cell"]["score"] == 20
 
 
 def test_a_notebook_without_answer_cells_is_missing_its_parts(results):

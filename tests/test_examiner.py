@@ -7,7 +7,7 @@ import torch
 
 from autograder.catalogue import find
 from autograder.diagnosis import diagnose
-from autograder.examiner import examination
+from autograder.examiner import Examination, examination
 from autograder.proxy import Local, Student
 from autograder.reference import ch05_softmax, ch06_masks
 from autograder.verdicts import Broken, Verdict
@@ -189,3 +189,32 @@ def test_a_module_without_parameters_can_be_differentiated():
     found = student.Softmax(-1).vjp(x, wrt=(0,), cotangents=(cotangent,))
     torch.testing.assert_close(found.gradients[0], ch05_softmax.softmax_vjp(found.value, cotangent))
     assert found.parameter_gradients == {}
+
+
+ODD = """
+from autograder.promises import promise
+
+@promise("causal_mask", en="Odd.", zh="怪。")
+def test_odd(student, tmp_path):
+    pass
+"""
+
+
+def test_a_promise_that_asks_for_something_else_is_told_what_there_is(tmp_path, monkeypatch):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_06_masks.py").write_text(ODD, encoding="utf-8")
+    monkeypatch.setattr("autograder.examiner.SUITES", tmp_path)
+    with pytest.raises(LookupError, match="test_odd: takes tmp_path; there are draw, student"):
+        Examination(MASKS)
+
+
+@pytest.mark.parametrize("raised", [ValueError("odd"), pytest.skip.Exception("not today")], ids=["error", "skip"])
+def test_a_fault_of_the_suite_is_the_graders_own(monkeypatch, raised):
+    def faulty(*about):
+        raise raised
+
+    item = next(item for item in examination(MASKS).items if item.function.promise.part == "padding_mask")
+    monkeypatch.setitem(item.function.__globals__, "matches", faulty)
+    monkeypatch.setitem(item.function.__globals__, "left_alone", faulty)
+    result = examined(MASKS, "padding_mask", ch06_masks.padding_mask)
+    assert (result.verdict, result.score) == (Verdict.GRADER_ERROR, 0)

@@ -132,3 +132,20 @@ def test_a_closed_connection_is_noticed():
     theirs.close()
     with ours, pytest.raises(EOFError):
         wire.receive(ours, time.monotonic() + 5)
+
+
+def test_two_answers_to_one_question_are_refused():
+    one, other = socket.socketpair()
+    with one, other:
+        other.sendall(wire.encode(1) + wire.encode(2))
+        with pytest.raises(wire.WireError, match="more than was asked for"):
+            wire.receive(one, time.monotonic() + 5)
+
+
+def test_a_message_arrives_in_pieces():
+    one, other = socket.socketpair()
+    frame = wire.encode({"x": torch.arange(50_000)})
+    with one, other:
+        pieces = [frame[:3], frame[3:9], frame[9:40_000], frame[40_000:]]
+        threading.Thread(target=lambda: [other.sendall(piece) for piece in pieces]).start()
+        assert torch.equal(wire.receive(one, time.monotonic() + 5)["x"], torch.arange(50_000))
