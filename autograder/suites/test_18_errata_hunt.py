@@ -587,10 +587,11 @@ def test_a_loud_caption_is_found(student):
 
 
 def captions(draw, dtype=torch.float64):
-    """Five captions and six images: the nearest to the first image is short, and the others are long."""
+    """Five captions, one of them short and the others long, and images of each and of every two, more of one than the other."""
     basis = torch.linalg.qr(draw(8, 8)).Q
     texts = torch.cat([basis[:1], 0.6 * basis[:1] + 0.8 * basis[1:5]])
-    images = torch.cat([basis[:1], texts]) * (1 + draw(6, 1).abs()) + 0.01 * draw(6, 8)
+    between = 0.7 * texts[:, None] + 0.3 * texts  # [5, 5, 8]; on the diagonal the captions themselves
+    images = between.flatten(0, 1) * (1 + draw(25, 1).abs()) + 0.01 * draw(25, 8)
     texts = texts * torch.tensor([[0.2], [3.0], [5.0], [7.0], [9.0]], dtype=torch.float64)
     return images.to(dtype), texts[draw.permutation(5)].to(dtype)
 
