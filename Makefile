@@ -11,8 +11,9 @@ SITE := $(BUILD)/site/index.html
 
 SOURCES := $(shell find autograder solutions exercises $(SAMPLE) -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
-# Tests that only compute or look at pages: they share the cores. The others start graders and sandboxes of their own.
-SIDE_BY_SIDE := tests/test_right_answers.py tests/reference tests/website
+# Tests that only compute or look at pages are shared out among the cores one by one, others file by file: these start
+# graders, servers and sandboxes of their own. The attacks, which are timed, have the machine to themselves.
+ONE_BY_ONE := tests/test_right_answers.py tests/reference tests/website
 PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
 .PHONY: all site serve test browser postgres audit bench lab clean
@@ -50,8 +51,9 @@ $(GRADED)/class.html: $(VENV)/.installed $(SOURCES) $(shell find $(SAMPLE) -type
 test: $(VENV)/.installed browser postgres $(SITE)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(RUN) -m pytest --numprocesses auto --dist worksteal $(SIDE_BY_SIDE)
-	$(RUN) -m pytest $(addprefix --ignore=,$(SIDE_BY_SIDE))
+	$(RUN) -m pytest --numprocesses auto --dist worksteal $(ONE_BY_ONE)
+	$(RUN) -m pytest --numprocesses auto --dist loadfile $(addprefix --ignore=,$(ONE_BY_ONE) tests/attacks)
+	$(RUN) -m pytest tests/attacks
 
 # The site is tested in Debian's Chromium, with a font that has Chinese.
 browser:

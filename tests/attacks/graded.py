@@ -19,7 +19,7 @@ CONTAINER = "namespaces"
 
 def shorten_limits() -> None:
     for exercise in catalogue().values():
-        object.__setattr__(exercise, "limits", replace(exercise.limits, wall_seconds=8, call_seconds=2, cpu_seconds=8))
+        object.__setattr__(exercise, "limits", replace(exercise.limits, wall_seconds=5, call_seconds=1.5, cpu_seconds=5))
 
 
 def leave_out(layers: list[str]) -> None:
