@@ -19,7 +19,9 @@ CONTAINER = "namespaces"
 
 def shorten_limits() -> None:
     for exercise in catalogue().values():
-        object.__setattr__(exercise, "limits", replace(exercise.limits, wall_seconds=5, call_seconds=1.5, cpu_seconds=5))
+        object.__setattr__(
+            exercise, "limits", replace(exercise.limits, wall_seconds=5, call_seconds=1.5, cpu_seconds=5)
+        )
 
 
 def leave_out(layers: list[str]) -> None:
