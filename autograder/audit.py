@@ -21,6 +21,7 @@ from .examiner import PartResult, examination
 from .hinting import afterwards, hints
 from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
+from .recorded import LEARNERS_SALT, broken_by, sits, symptoms
 from .release import ReleaseError, is_current
 from .selfcheck import examine_file
 from .submission import grade_id
@@ -35,6 +36,7 @@ TREES = {
     PACKAGE / "mistakes": "ch{}.py",
     PACKAGE / "suites": "test_{}.py",
     PACKAGE / "hints": "{}.toml",
+    PACKAGE / "symptoms": "{}.json",
 }
 ALSO_ALLOWED = {"__init__.py", "pytest.ini"}
 
@@ -173,7 +175,7 @@ def _notebook(exercise: Exercise, root: Path) -> Iterator[str]:
 
 def _reference(exercise: Exercise) -> Iterator[str]:
     for salt in SALTS:
-        for result in examination(exercise).examine(Student(Local(_right(exercise))), salt):
+        for result in examination(exercise).examine(Student(Local(examination(exercise).right)), salt):
             if result.verdict is not Verdict.PASS:
                 broken = result.first_broken
                 yield f"autograder/suites/test_{exercise.name}.py: {broken.test} fails the reference: {broken.broken}"
@@ -183,9 +185,9 @@ def _garbage(exercise: Exercise) -> Iterator[str]:
     """No promise is kept by an answer that is none, and none of them upsets the examiner."""
     where = f"autograder/suites/test_{exercise.name}.py"
     for part in exercise.parts:
-        right = _right(exercise)
+        right = examination(exercise).right
         for name, answer in garbage.answers(part, right[part.name]).items():
-            student = Student(Local({**right, part.name: answer}))
+            student = Student(Local(right | {part.name: answer}))
             result = examination(exercise).examine(student, SALTS[0], [part])[0]
             for outcome in result.outcomes:
                 if outcome.broken is None:
@@ -197,9 +199,13 @@ def _garbage(exercise: Exercise) -> Iterator[str]:
 def _mistakes(exercise: Exercise) -> Iterator[str]:
     for mistake in mistakes_of(exercise.module):
         where = f"autograder/mistakes/{exercise.module}.py: {mistake.name}"
-        for salt in SALTS:
-            student = Student(Local({**_right(exercise), mistake.part: mistake.answer}))
-            result = examination(exercise).examine(student, salt, [exercise.part(mistake.part)])[0]
+        for salt in (LEARNERS_SALT, *SALTS):
+            result = sits(exercise, mistake, salt)
+            if salt == LEARNERS_SALT and broken_by(result) != symptoms(exercise).get(mistake.name):
+                yield (
+                    f"autograder/symptoms/{exercise.name}.json: {mistake.name} breaks {', '.join(broken_by(result))}, which "
+                    f"is not on record; run «python -m autograder.recorded {exercise.name}»"
+                )
             if result.verdict is Verdict.PASS:
                 yield f"{where} is accepted by autograder/suites/test_{exercise.name}.py"
                 continue
@@ -212,9 +218,10 @@ def _mistakes(exercise: Exercise) -> Iterator[str]:
 
 def _is_rejected(exercise: Exercise, mistake: Mistake, before: PartResult, salt: str) -> bool:
     """Whether a mistake is rejected on this salt. The promises it broke before are asked first: one will mostly do."""
-    answers = {**_right(exercise), mistake.part: mistake.answer}
+    exam = examination(exercise)
+    answers = exam.right | {mistake.part: mistake.answer}
     return any(
-        examination(exercise).outcome(outcome.test, Student(Local(answers)), salt).broken
+        exam.outcome(outcome.test, Student(Local(answers)), salt).broken
         for outcome in sorted(before.outcomes, key=lambda outcome: outcome.broken is None)
     )
 
@@ -244,11 +251,6 @@ def _released(exercise: Exercise, root: Path) -> Iterator[str]:
     for result in results:
         if result.score or result.verdict is not Verdict.MISSING:
             yield f"{where}: {result.part.name} is {result.verdict} with {result.score:g} points as released"
-
-
-def _right(exercise: Exercise) -> dict:
-    reference = examination(exercise).reference
-    return {part.name: getattr(reference, part.name) for part in exercise.parts}
 
 
 def _short(path: Path, root: Path) -> str:

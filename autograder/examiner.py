@@ -68,6 +68,7 @@ class Examination:
         self.items = _collect(SUITES / f"test_{exercise.name}.py")
         self.reference = importlib.import_module(f"autograder.reference.{exercise.module}")
         names = [part.name for part in exercise.parts]
+        self.right = {name: getattr(self.reference, name) for name in names if hasattr(self.reference, name)}
         for item in self.items:
             if getattr(item.function, "promise", None) is None or item.function.promise.part not in names:
                 raise LookupError(f"{item.nodeid}: not marked as a promise of a part of {exercise.name}")

@@ -15,6 +15,7 @@ from .findings import report
 from .hinting import afterwards
 from .mistakes import mistakes_of
 from .proxy import Student
+from .recorded import LEARNERS_SALT
 from .sections import section
 from .smallest import smallest
 from .usererror import OwnNotebook
@@ -49,8 +50,8 @@ def learn(exercise: Exercise, part: Part, namespace: dict) -> dict:
     transport = Stoppable(namespace, part)
     student = Student(transport)
     with evidence.kept():
-        result = examination(exercise).examine(student, parts=[part])[0]
-    told = report(exercise, result, "")
+        result = examination(exercise).examine(student, LEARNERS_SALT, [part])[0]
+    told = report(exercise, result, LEARNERS_SALT)
     progress.record(exercise, told)
     if result.first_broken is None:
         told["lesson"] = {"afterwards": _afterwards(exercise, part)}
@@ -72,7 +73,7 @@ def _about_the_first_failure(
     elif result.verdict is Verdict.TIMEOUT:
         lesson["traceback"] = _shortened(transport.last_error())
     elif result.verdict is Verdict.ERROR:
-        examination(exercise).outcome(first.test, student, "")  # once more, to catch it in the act
+        examination(exercise).outcome(first.test, student, LEARNERS_SALT)  # once more, to catch it in the act
         traceback = transport.last_error()
         if FAILED_LINE in traceback:  # otherwise it never came as far as the learner's own lines
             lesson |= {"message": _stopped(result.part), "traceback": _shortened(traceback)}

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 MULTIPLE = 16  # of the measured errors
 ULPS = 4  # of the result, at the size of the largest number met on the way
@@ -46,10 +45,11 @@ def expectation(formula, args, kwargs) -> Expectation:
 
 
 def _measured(formula, args, kwargs) -> Expectation:
-    wanted = formula(*args, **kwargs)
-    with _LargestNumber(flat((args, kwargs))) as seen:
-        truth = flat(formula(*_double(args), **_double(kwargs)))
     dtype = _dtype((args, kwargs))
+    with _LargestNumber(flat((args, kwargs))) as seen:
+        exact = formula(*_double(args), **_double(kwargs))
+    truth = flat(exact)
+    wanted = exact if dtype is torch.float64 else formula(*args, **kwargs)
     errors = _distances(flat(wanted), truth)
     if dtype is None:
         return Expectation(wanted, truth, [MULTIPLE * error for error in errors])
@@ -76,10 +76,10 @@ class _LargestNumber(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
-        if "empty" in function.__name__:
-            return out  # whatever the memory held before: dropout begins so
-        for tensor in tree_iter(out):
-            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+        if function.is_view or "empty" in function.__name__:
+            return out  # nothing new, or whatever the memory held before: dropout begins so
+        for tensor in (out,) if isinstance(out, torch.Tensor) else flat(out):
+            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and not tensor.is_meta:
                 self.largest = max(self.largest, _largest(tensor))
         return out
 
@@ -112,8 +112,8 @@ def _largest(tensor) -> float:
     if not isinstance(tensor, torch.Tensor) or not tensor.numel():
         return 0.0
     sizes = tensor.detach().abs() if tensor.is_floating_point() else tensor.double().abs()
-    largest = float(sizes.max())
-    return largest if math.isfinite(largest) else float(sizes.masked_fill(~sizes.isfinite(), 0.0).max())
+    largest = sizes.max().item()
+    return largest if math.isfinite(largest) else sizes.masked_fill(~sizes.isfinite(), 0.0).max().item()
 
 
 def _longest(value) -> int:

@@ -22,9 +22,7 @@ class Remembering(Performer):
 class OwnNotebook(Local):
     """The transport to the namespace of the notebook that is being worked on."""
 
-    def __init__(self, namespace: dict):
-        super().__init__(namespace)
-        self.performer = Remembering(namespace)
+    performs = Remembering
 
     def last_error(self) -> str:
         """The traceback of the last error without any frame of ours or of PyTorch; empty when there was none."""

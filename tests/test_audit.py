@@ -1,5 +1,6 @@
 """The audit proves the course, and notices when it is broken by hand."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -109,6 +110,14 @@ def lose_the_hints(course):
     return "missing: autograder/hints/05_softmax.toml"
 
 
+def forget_what_a_mistake_breaks(course):
+    path = course / "autograder/symptoms/05_softmax.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    known[next(iter(known))].pop()
+    path.write_text(json.dumps(known), encoding="utf-8")
+    return "autograder/symptoms/05_softmax.json"
+
+
 def weaken_a_promise(course):
     path = course / "autograder/suites/test_05_softmax.py"
     path.write_text(path.read_text(encoding="utf-8") + WEAK, encoding="utf-8")
@@ -138,6 +147,7 @@ def test_nothing(student, draw):
         solve_an_exercise,
         add_a_stray_file,
         lose_the_hints,
+        forget_what_a_mistake_breaks,
         weaken_a_promise,
         leave_the_chinese_page_behind,
     ],

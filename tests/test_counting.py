@@ -203,3 +203,23 @@ def softmax_vjp(p, grad):
 )
 def test_the_widest_reduction_is_counted(function, widest):
     assert student(f=function).measure("f", torch.rand(5, 12))["reduced"] == widest
+
+
+def test_each_shape_is_counted_once_in_a_part():
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return x + 1
+
+    masks = find("06_masks")
+    asked = student(f=f)
+    for part, salt, times in (("causal_mask", 0.0, 1), ("causal_mask", 1.0, 1), ("padding_mask", 0.0, 2)):
+        asked.begin(masks.part(part))
+        counts = asked.measure("f", torch.full((3, 4), salt))
+        assert counts["elements"] >= 12
+        assert len(asked.exchanges) == 1  # as if it had been asked: a diagnosis compares one by one
+        assert len(calls) == times
+    asked.measure("f", torch.zeros(3, 5))
+    asked.measure("f", torch.zeros(3, 5), trace=True)
+    assert len(calls) == 4

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.diagnosis import diagnose
+from autograder.diagnosis import _tried, diagnose
 from autograder.examiner import Examination, examination
 from autograder.proxy import Local, Student
+from autograder.recorded import LEARNERS_SALT, broken_by, symptoms
 from autograder.reference import ch05_softmax, ch06_masks
 from autograder.verdicts import Broken, Verdict
 
@@ -132,14 +133,33 @@ def test_a_mistake_is_known_by_what_it_does_and_not_by_how_it_is_written():
     assert diagnose(MASKS, result, "salt").name == "inverts_the_mask"
 
 
-def test_an_answer_like_no_known_mistake_is_not_given_a_name():
-    def nonsense(q, k, v, mask):
-        out, weights = ch06_masks.masked_attention(q, k, v, mask)
-        return out.sin(), weights.cos()
+def nonsense(q, k, v, mask):
+    out, weights = ch06_masks.masked_attention(q, k, v, mask)
+    return out.sin(), weights.cos()
 
+
+def test_an_answer_like_no_known_mistake_is_not_given_a_name():
     result = examined(MASKS, "masked_attention", nonsense)
     assert result.verdict is Verdict.WRONG
     assert diagnose(MASKS, result, "salt") is None
+
+
+@pytest.mark.parametrize("answer", [written_by_somebody_else, nonsense, lambda q, k, v, mask: q], ids=lambda f: f.__name__)
+def test_what_is_on_record_changes_no_name(answer, monkeypatch):
+    result = examined(MASKS, "masked_attention", answer, LEARNERS_SALT)
+    quickly = diagnose(MASKS, result, LEARNERS_SALT)
+    monkeypatch.setattr("autograder.diagnosis.symptoms", lambda exercise: {})
+    assert diagnose(MASKS, result, LEARNERS_SALT) == quickly
+
+
+def test_what_is_known_to_be_kept_is_not_tried(monkeypatch):
+    """Of all mistakes only those that break the same promises are tried, and only on the first of them."""
+    result = examined(MASKS, "masked_attention", written_by_somebody_else, LEARNERS_SALT)
+    tried = []
+    monkeypatch.setattr("autograder.diagnosis._tried", lambda *asked: tried.append(asked) or _tried(*asked))
+    assert diagnose(MASKS, result, LEARNERS_SALT).name == "inverts_the_mask"
+    names = {name for _, name, *_ in tried} - {None}
+    assert names == {name for name, broken in symptoms(MASKS).items() if broken == broken_by(result)}
 
 
 def test_right_at_first_and_wrong_later_is_found():

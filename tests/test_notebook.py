@@ -55,6 +55,15 @@ def test_checking_leaves_the_learners_settings_alone():
     assert torch.get_num_threads() == threads
 
 
+def test_forbidden_help_is_seen_as_when_marks_count_and_works_again_afterwards():
+    """`torch.special.softmax` has a name of its own; what it uses is forbidden all the same."""
+    answers = {"stable_softmax": lambda x, dim=-1: torch.special.softmax(x, dim)}
+    shown = check("stable_softmax", lang="en", namespace=answers)
+    assert "does the exercise for you" in repr(shown)
+    assert "(0/" in repr(shown)
+    assert torch.softmax(torch.ones(2), 0).tolist() == [0.5, 0.5]
+
+
 def test_hints_come_one_at_a_time_and_stay_at_the_last():
     shown = [repr(hint("padding_mask", lang="en")) for _ in range(12)]
     assert shown[0] != shown[1]

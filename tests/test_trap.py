@@ -39,17 +39,26 @@ def behind_disabled_modes():
 
 @pytest.fixture
 def trap():
-    trap = Trap()
+    trap = Trap(stays=True)
     yield trap
     trap.set(())
 
 
 @pytest.mark.parametrize("call", [fused, in_a_thread, behind_disabled_modes], ids=lambda call: call.__name__)
 def test_it_refuses_and_remembers(trap, call):
-    trap.set([FUSED])
-    with pytest.raises(RuntimeError, match="write it by hand"):
+    with pytest.raises(RuntimeError, match="write it by hand"), trap.waiting_for([FUSED]):
         call()
     assert trap.sprung == {FUSED}
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_it_stays_only_where_nobody_else_computes(trap, stays):
+    trap.stays = stays
+    with trap.waiting_for([FUSED]):
+        pass
+    assert trap.names == ({FUSED} if stays else set())
+    if not stays:
+        assert fused().shape == x.shape
 
 
 def test_only_what_is_forbidden_now_refuses(trap):
@@ -59,7 +68,6 @@ def test_only_what_is_forbidden_now_refuses(trap):
     with pytest.raises(RuntimeError, match="softmax"):
         torch.softmax(x, -1)
     trap.set(())
-    assert trap.sprung == set()
     assert torch.softmax(x, -1).sum() == 2
     assert fused().shape == x.shape
 

@@ -454,7 +454,7 @@ def _biased(scores, attn_mask, is_causal):
     if is_causal:
         bias = bias.masked_fill(torch.ones_like(bias, dtype=torch.bool).tril().logical_not(), -torch.inf)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
-        bias = bias.expand(torch.broadcast_shapes(bias.shape, attn_mask.shape)).masked_fill(~attn_mask, -torch.inf)
+        bias = torch.where(attn_mask, bias, -torch.inf)
     elif attn_mask is not None:
         bias = bias + attn_mask
     return torch.softmax(scores + bias, -1)

@@ -412,16 +412,17 @@ def makes_the_whole_table(q, k, v, window):
 
 @mistake(
     "banded_attention",
-    en="The n × n table is kept row by row in a list. Many small rows together are as large as the table.",
-    zh="把 n × n 的表一行一行存进列表里。许多小行加起来，和整张表一样大。",
+    en="The n × n table is kept in strips, in a list. Many small pieces together are as large as the table.",
+    zh="把 n × n 的表一条一条存进列表里。许多小条加起来，和整张表一样大。",
 )
-def keeps_the_table_row_by_row(q, k, v, window):
-    n, place = q.shape[-2], torch.arange(q.shape[-2])
-    rows = [(k @ q[..., i, :, None])[..., 0] / q.shape[-1] ** 0.5 for i in range(n)]
-    return torch.stack(
+def keeps_the_table_in_strips(q, k, v, window):
+    place = torch.arange(q.shape[-2])
+    strips = [rows @ k.mT / q.shape[-1] ** 0.5 for rows in q.split(8, -2)]
+    hidden = [(places[:, None] - place).abs() > window for places in place.split(8)]
+    return torch.cat(
         [
-            (torch.softmax(row.masked_fill((place - i).abs() > window, -torch.inf), -1)[..., None, :] @ v)[..., 0, :]
-            for i, row in enumerate(rows)
+            torch.softmax(strip.masked_fill(hide, -torch.inf), -1) @ v
+            for strip, hide in zip(strips, hidden, strict=True)
         ],
         -2,
     )

@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils.flop_counter import flop_registry
 
 aten = torch.ops.aten
+SEQUENCES = (tuple, list)
 
 
 def _fused_attention_flops(query, key, value, *rest, **named) -> int:
@@ -46,7 +47,7 @@ EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attentio
 
 
 class _Kernels(TorchDispatchMode):
-    facts: ClassVar[dict] = {}  # by kernel: its name, how to count its FLOPs, whether it is a view, whether it gathers
+    facts: ClassVar[dict[int, "_Facts"]] = {}  # by the identity of the kernel: it is asked a thousand times
 
     @classmethod
     def _should_skip_dynamo(cls):
@@ -66,46 +67,52 @@ class _Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = function(*args, **kwargs)
-        facts = self.facts.get(function)
-        if facts is None:
-            facts = self.facts[function] = _facts(function)
-        name, flops, view, gathers = facts
-        self.operators.add(name)
-        if flops is not None:
-            self.flops += flops(*args, **kwargs, out_val=out)
-        if not view:
-            self.reduced = max(self.reduced, _reduced(name, args, kwargs, out))
-        for tensor in _tensors(out):
-            self.elements += 0 if view else tensor.numel()
+        facts = self.facts.get(id(function)) or self.facts.setdefault(id(function), _Facts(function))
+        self.operators.add(facts.name)
+        if facts.flops is not None:
+            self.flops += facts.flops(*args, **kwargs, out_val=out)
+        if facts.reduces:
+            self.reduced = max(self.reduced, _reduced(facts.name, args, kwargs, out))
+        made = _tensors(out)
+        if not facts.view:
+            self.elements += _elements(made) + _elements(args[1:] if facts.gathers else args)
+        for tensor in made:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in self.given:
-                self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
-                self._follow(storage)
-        if not view:
-            self.elements += sum(tensor.numel() for tensor in _tensors(args[1:] if gathers else args))
+                self._follow(storage, tensor.element_size())
         return out
 
-    def _follow(self, storage) -> None:
+    def _follow(self, storage, element: int) -> None:
         """Count the storage as live until it is freed."""
         key, size = id(storage), storage.nbytes()
         reference, known = self.alive.get(key, (None, 0))
         if reference is None or reference() is not storage:
             reference = weakref.ref(storage, lambda dead: self._bury(key, dead))
+        elif size == known:
+            return
         self.alive[key] = reference, size
         self.live += size - known
-        self.most_live = max(self.most_live, self.live)
+        if size // element > self.largest:
+            self.largest = size // element
+        if self.live > self.most_live:
+            self.most_live = self.live
 
     def _bury(self, key: int, dead: weakref.ref) -> None:
         if self.alive.get(key, (None,))[0] is dead:
             self.live -= self.alive.pop(key)[1]
 
 
-def _facts(function) -> tuple:
-    packet = function._overloadpacket
-    view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
-    flops = EXTRA_FLOPS.get(packet) or _flops_by_shape(flop_registry.get(packet))
-    name = packet._qualified_op_name.removeprefix("aten::")
-    return name, flops, view, name in READ_WHAT_THEY_RETURN
+class _Facts:
+    """What is the same whenever a kernel is used: its name, how to count its FLOPs, what it does with what it is given."""
+
+    def __init__(self, function):
+        packet = function._overloadpacket
+        self.function = function  # kept, so that its identity stays its own
+        self.name = packet._qualified_op_name.removeprefix("aten::")
+        self.view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
+        self.flops = EXTRA_FLOPS.get(packet) or _flops_by_shape(flop_registry.get(packet))
+        self.gathers = self.name in READ_WHAT_THEY_RETURN
+        self.reduces = not self.view and (self.name in CONTRACT or self.name in SHRINK or self.name in RUN_ALONG)
 
 
 def _flops_by_shape(counter):
@@ -127,7 +134,7 @@ def _reduced(name, args, kwargs, out) -> int:
     """How many numbers this kernel makes into one. Whether all or any are true is a question, not a reduction."""
     if name in CONTRACT:
         return args[CONTRACT[name]].shape[-1]
-    if (name not in SHRINK and name not in RUN_ALONG) or not args[0].is_floating_point() or not args[0].dim():
+    if not args[0].is_floating_point() or not args[0].dim():
         return 0
     if name in RUN_ALONG:
         return args[0].shape[kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)]
@@ -139,9 +146,20 @@ def _reduced(name, args, kwargs, out) -> int:
 def _tensors(value):
     if isinstance(value, torch.Tensor):
         return (value,)
-    if isinstance(value, tuple | list):
+    if isinstance(value, SEQUENCES):
         return [tensor for item in value for tensor in _tensors(item)]
     return ()
+
+
+def _elements(values) -> int:
+    """How many numbers there are in all tensors among these."""
+    count = 0
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            count += value.numel()
+        elif isinstance(value, SEQUENCES):
+            count += _elements(value)
+    return count
 
 
 class _Functions(TorchFunctionMode):

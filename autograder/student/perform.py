@@ -23,7 +23,7 @@ OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memo
 
 
 class Performer:
-    """`trap` stops forbidden operators for good; a learner's own process has none."""
+    """`trap` stops forbidden operators for good; it knows those of the CPU."""
 
     def __init__(self, namespace: dict, device: str = "cpu", trap=None):
         self.namespace = namespace
@@ -32,6 +32,8 @@ class Performer:
         self.modules: list[nn.Module] = []
 
     def perform(self, request: dict) -> dict:
+        if self.trap:
+            self.trap.sprung.clear()
         try:
             return getattr(self, f"do_{request['do']}")(**{k: v for k, v in request.items() if k != "do"})
         except BaseException as raised:
@@ -75,8 +77,6 @@ class Performer:
         With `count` count what it does, with `trace` also the memory of Python objects. `forbidden` operators refuse, or
         are at least seen.
         """
-        if self.trap:
-            self.trap.set(forbidden)
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
@@ -91,7 +91,7 @@ class Performer:
             watch = Measurement(given, trace)
         elif forbidden:
             watch = Watch(trapped=self.trap is not None)
-        with watch:
+        with self.trap.waiting_for(forbidden) if self.trap else nullcontext(), watch:
             value = function(*args, **kwargs)
             answer = {"value": value}
             if cotangents is not None:

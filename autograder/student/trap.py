@@ -6,24 +6,37 @@ Does not stop: code that finds the trap in the memory of its own process and tak
 """
 
 import warnings
+from contextlib import contextmanager
 
 import torch
 
 
 class Trap:
-    def __init__(self):
+    """`stays` leaves it set between two calls; where others compute in the same process, it is set for the call alone."""
+
+    def __init__(self, stays: bool):
         self.names: frozenset[str] = frozenset()
         self.sprung: set[str] = set()
+        self.stays = stays
         self._library = None
+
+    @contextmanager
+    def waiting_for(self, names):
+        """Inside, these operators refuse to run; `sprung` gathers those that were tried."""
+        self.set(names)
+        try:
+            yield
+        finally:
+            if not self.stays:
+                self.set(())
 
     def set(self, names) -> None:
         """Let these operators of `aten`, and no others, refuse to run from now on."""
-        self.sprung.clear()
         if self.names == frozenset(names):
             return
         if self._library is not None:
             self._library._destroy()  # the operators are again what they were
-        self.names, self._library = frozenset(names), torch.library.Library("aten", "IMPL")
+        self.names, self._library = frozenset(names), torch.library.Library("aten", "IMPL") if names else None
         for name in self.names:
             packet = getattr(torch.ops.aten, name, None)  # a function of Python is left to the watchers
             for overload in packet.overloads() if packet is not None else ():

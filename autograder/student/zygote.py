@@ -66,7 +66,7 @@ def _warm_up() -> None:
     call = {"do": "call", "target": "f", "args": (x, x > 0), "wrt": [0], "cotangents": [x]}
     for count in (False, True):
         performer.reply(call | {"count": count})
-    trap = Trap()
+    trap = Trap(stays=True)
     for names in (("scaled_dot_product_attention",), ()):
         trap.set(names)
 
@@ -145,7 +145,7 @@ def _be_the_student(order, connection, wall, proc, shell, scratch, missing) -> N
     os.closerange(keep + 1, 65536)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    performer = Performer(shell.user_ns, order["device"], Trap() if order["device"] == "cpu" else None)
+    performer = Performer(shell.user_ns, order["device"], Trap(stays=True) if order["device"] == "cpu" else None)
     output_limit = int(order["limits"]["output_kb"] * 1024)
     sys.argv = [""]
     wire.send(connection, {"missing": missing})
