@@ -17,7 +17,7 @@ from . import garbage, pages
 from .catalogue import Exercise, catalogue
 from .course import EXERCISES, SOLUTIONS, course_root
 from .diagnosis import diagnose
-from .examiner import PartResult, examination
+from .examiner import PartResult, examination, one_thread
 from .hinting import afterwards, hints
 from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
@@ -70,7 +70,8 @@ def _at_once(exercises: list[Exercise]) -> Iterator[list[str]]:
 
 
 def _proved(name: str) -> list[str]:
-    return list(_exercise(catalogue()[name], course_root()))
+    with one_thread():
+        return list(_exercise(catalogue()[name], course_root()))
 
 
 def _told(faults: Iterator[str], console: Console) -> int:

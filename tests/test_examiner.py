@@ -144,7 +144,9 @@ def test_an_answer_like_no_known_mistake_is_not_given_a_name():
     assert diagnose(MASKS, result, "salt") is None
 
 
-@pytest.mark.parametrize("answer", [written_by_somebody_else, nonsense, lambda q, k, v, mask: q], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "answer", [written_by_somebody_else, nonsense, lambda q, k, v, mask: q], ids=lambda f: f.__name__
+)
 def test_what_is_on_record_changes_no_name(answer, monkeypatch):
     result = examined(MASKS, "masked_attention", answer, LEARNERS_SALT)
     quickly = diagnose(MASKS, result, LEARNERS_SALT)
