@@ -45,10 +45,11 @@ def broken_by(result: PartResult) -> list[str]:
 
 def record(exercise: Exercise) -> bool:
     """Try every mistake and write down what it breaks. Whether that is news."""
+    before = symptoms(exercise)
     found = {m.name: broken_by(sits(exercise, m, LEARNERS_SALT)) for m in mistakes_of(exercise.module)}
-    news = found != symptoms(exercise)
-    (FOLDER / f"{exercise.name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return news
+    lines = [f"{json.dumps(name)}: {json.dumps(broken)}" for name, broken in found.items()]
+    (FOLDER / f"{exercise.name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return found != before
 
 
 def main(names: list[str]) -> None:

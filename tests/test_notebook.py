@@ -78,7 +78,9 @@ def test_an_unknown_part_is_told_the_names():
 ON_COLAB = """
 import autograder
 from IPython.core.interactiveshell import InteractiveShell
+from autograder.catalogue import find
 from autograder.progresspage import page
+from autograder.recorded import symptoms
 
 shell = InteractiveShell.instance()
 shell.run_cell({setup!r}).raise_error()
@@ -88,6 +90,7 @@ assert "三角形从左上角开始" in shown.html, shown.text
 assert "第 6 章《掩码》" in shown.text, shown.text
 assert shell.run_cell("hint('causal_mask')").result.text
 assert "<meter" in page("en")
+assert symptoms(find("06_masks"))
 print(autograder.__file__)
 """
 
