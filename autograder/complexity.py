@@ -6,6 +6,7 @@ from .proxy import Student
 from .verdicts import require
 
 SLACK = 0.25  # constants and odd sizes bend a straight line a little
+BEND = 1.05  # what is called straight becomes no steeper than this
 
 COUNTED = {
     "largest": ("the largest tensor", "最大的张量"),
@@ -25,16 +26,32 @@ def growth(counts: dict[int, int]) -> float:
     return sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / spread
 
 
-def grows_at_most(student: Student, name: str, inputs, *, lengths, power: float, what, wrt=(), cotangents=None) -> None:
+def is_straight(counts: list[int]) -> bool:
+    """Whether counts at three evenly spaced lengths lie on a line, whatever is the same at every length."""
+    first, second, third = counts
+    return third - second <= BEND * (second - first)
+
+
+def grows_at_most(
+    student: Student, name: str, inputs, *, lengths, power: float, what, wrt=(), cotangents=None, sooner=None
+) -> None:
     """The count `what` (one or several) of `name(*inputs(n))` grows no faster than n**power.
 
-    With `wrt` and `cotangents(n)` the backward pass is run and counted too.
+    With `wrt` and `cotangents(n)` the backward pass is run and counted too. `sooner` are three short lengths: an answer
+    whose counts lie on a line there, as a loop's do, need not go through the long ones, which are there for chunks.
     """
-    counts = {}
-    for n in lengths:
-        weights = None if cotangents is None else cotangents(n)
-        counts[n] = student.measure(name, *inputs(n), wrt=wrt, cotangents=weights)
-    for kind in (what,) if isinstance(what, str) else what:
+    kinds = (what,) if isinstance(what, str) else what
+
+    def counted(lengths) -> dict[int, dict]:
+        weights = {n: None if cotangents is None else cotangents(n) for n in lengths}
+        return {n: student.measure(name, *inputs(n), wrt=wrt, cotangents=weights[n]) for n in lengths}
+
+    if sooner is not None:
+        short = counted(sooner).values()
+        if all(is_straight([count.get(kind, 0) for count in short]) for kind in kinds):
+            return
+    counts = counted(lengths)
+    for kind in kinds:
         measured = growth({n: count.get(kind, 0) for n, count in counts.items()})
         en, zh = COUNTED[kind]
         if cotangents is not None:

@@ -84,24 +84,26 @@ class Student:
     def measure(self, name, *args, wrt=(), cotangents=None, trace=False, **kwargs) -> dict:
         """The counts of one call (see student/measure.py); with `cotangents`, of the call and its backward pass.
 
-        `trace` counts Python and NumPy objects too, which is slow.
+        `trace` follows Python and NumPy objects too, in a second call.
         `outside` is how many bytes the process grew at its peak by the kernel's own count, for what runs inside can lie.
         It is 0 where nobody looks from outside.
 
         What a call costs depends on shapes, not on the numbers: within a part each shape is counted once. The numbers
         that came back say nothing then, and are left out of the exchange.
         """
-        asked = {"args": args, "kwargs": kwargs, "wrt": list(wrt), "count": True, "trace": trace}
+        asked = {"args": args, "kwargs": kwargs, "wrt": list(wrt)}
         if cotangents is not None:
             asked["cotangents"] = list(cotangents)
-        shapes = (name, _outline(asked))
+        shapes = (name, trace, _outline(asked))
         if shapes in self._counted:
             self.exchanges.append(Exchange(name, {"value": None}))
             return self._counted[shapes]
-        before = self._transport.memory(forget_peak=True)
-        counts = self.ask("call", name, **asked).get("counts", {})
+        before, earlier = self._transport.memory(forget_peak=True), len(self.exchanges)
+        counts = self.ask("call", name, **asked, count=True).get("counts", {})
+        if trace:
+            counts |= {"python": self.ask("call", name, **asked, trace=True).get("counts", {}).get("python", 0)}
         after = self._transport.memory()
-        self.exchanges[-1] = Exchange(name, {"value": None})
+        self.exchanges[earlier:] = [Exchange(name, {"value": None})]
         grown = after.get("VmHWM", 0) - before.get("VmRSS", 0)
         self._counted[shapes] = {**counts, "outside": max(grown, 0) * 1024}
         return self._counted[shapes]
@@ -148,7 +150,8 @@ class Student:
             )
         if "error" in answer:
             raise Raised(subject, answer["error"])
-        if (request.get("count") or request.get("forbidden")) and not counts.get("intact"):
+        watched = request.get("count") or request.get("trace") or request.get("forbidden")
+        if watched and not counts.get("intact"):
             raise Broken(
                 Verdict.POLICY,
                 f"{subject}: the code switched off the watch over operators",

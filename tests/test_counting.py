@@ -1,5 +1,7 @@
 """Cost is counted, never timed: the largest tensor, what lives at once, the work, forward and backward."""
 
+import contextlib
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.complexity import fits_in, grows_at_most
+from autograder.complexity import fits_in, grows_at_most, is_straight
 from autograder.grading import grade
 from autograder.proxy import Local, Student
 from autograder.specimens import hand_in, solution, with_answer
@@ -221,5 +223,41 @@ def test_each_shape_is_counted_once_in_a_part():
         assert len(asked.exchanges) == 1  # as if it had been asked: a diagnosis compares one by one
         assert len(calls) == times
     asked.measure("f", torch.zeros(3, 5))
-    asked.measure("f", torch.zeros(3, 5), trace=True)
-    assert len(calls) == 4
+    asked.measure("f", torch.zeros(3, 5), trace=True)  # counted, then traced
+    assert len(calls) == 5
+
+
+def test_whoever_stops_the_tracing_is_found_out():
+    def stops(x):
+        tracemalloc.stop()
+        return x + 1
+
+    with pytest.raises(Broken, match="switched off the watch"):
+        fits_in(student(f=stops), "f", *rows(4), megabytes=1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "straight"),
+    [
+        ([10, 20, 30], True),
+        ([1000, 1010, 1020], True),
+        ([5, 5, 5], True),
+        ([1, 4, 9], False),
+        ([1001, 1004, 1009], False),
+    ],
+)
+def test_a_line_is_told_from_a_curve_whatever_they_stand_on(counts, straight):
+    assert is_straight(counts) is straight
+
+
+@pytest.mark.parametrize(("function", "lengths"), [(linear, [4, 8, 12]), (tiles_freed, [4, 8, 12, 48, 96])])
+def test_long_lengths_are_tried_only_where_short_ones_do_not_show_a_line(function, lengths):
+    tried = []
+
+    def f(x):
+        tried.append(len(x))
+        return function(x)
+
+    with contextlib.suppress(Broken):
+        grows_at_most(student(f=f), "f", rows, lengths=(48, 96), sooner=(4, 8, 12), power=1, what="flops")
+    assert tried == lengths

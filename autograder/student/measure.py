@@ -6,7 +6,7 @@ live              bytes of all tensors made and alive at once, at the peak: many
 reduced           the most numbers that one reduction (a sum, a maximum, a softmax, a matrix product) made into one;
                   a row that leaves PyTorch counts as one, for what becomes of it there is out of sight
 left              elements that left PyTorch by `.numpy()`, `.tolist()` and the like
-python            bytes of Python and NumPy objects alive at once, at the peak (only when traced, for that is slow)
+python            bytes of Python and NumPy objects alive at once, at the peak (traced in a call of its own)
 
 Two watchers are needed. The dispatch watcher sees every kernel, also the fused attention for which PyTorch's own
 counter reports 0 FLOPs. The function watcher sees composite functions such as `multi_head_attention_forward`,
@@ -222,15 +222,12 @@ class Watch:
 class Measurement:
     """Watch everything done inside the `with` block; `counts` tells what was seen."""
 
-    def __init__(self, given: list[torch.Tensor], trace: bool = False):
+    def __init__(self, given: list[torch.Tensor]):
         self.kernels = _Kernels({tensor.untyped_storage().data_ptr() for tensor in given})
         self.functions = _Functions()
         self.intact = False
-        self.trace, self.python = trace and not tracemalloc.is_tracing(), 0
 
     def __enter__(self):
-        if self.trace:
-            tracemalloc.start()
         self.functions.__enter__()
         self.kernels.__enter__()
         return self
@@ -239,9 +236,6 @@ class Measurement:
         self.intact = _get_current_dispatch_mode() is self.kernels
         self.kernels.__exit__(*failure)
         self.functions.__exit__(*failure)
-        if self.trace:
-            self.python = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
 
     def counts(self) -> dict:
         return {
@@ -252,6 +246,27 @@ class Measurement:
             "live": int(self.kernels.most_live),
             "reduced": int(max(self.kernels.reduced, self.functions.longest_row)),
             "left": int(self.functions.left),
-            "python": int(self.python),
             "operators": sorted(self.kernels.operators | self.functions.names),
         }
+
+
+class Tracing:
+    """Follow Python and NumPy objects inside the `with` block, and nothing else: what a watcher makes would be followed too."""
+
+    def __init__(self):
+        self.ours = not tracemalloc.is_tracing()  # whoever traces this process already is not disturbed
+        self.intact, self.python = False, 0
+
+    def __enter__(self):
+        if self.ours:
+            tracemalloc.start()
+        return self
+
+    def __exit__(self, *failure):
+        self.intact = tracemalloc.is_tracing()
+        if self.ours:
+            self.python = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+
+    def counts(self) -> dict:
+        return {"intact": self.intact, "python": int(self.python), "operators": []}

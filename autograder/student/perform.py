@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-from .measure import Measurement, Watch
+from .measure import Measurement, Tracing, Watch
 from .wire import Handle, Seeded, WireError, encode
 
 LONGEST_TEXT = 500
@@ -74,8 +74,8 @@ class Performer:
     ) -> dict:
         """Call a function or a module; with `cotangents` differentiate it too.
 
-        With `count` count what it does, with `trace` also the memory of Python objects. `forbidden` operators refuse, or
-        are at least seen.
+        With `count` count what it does, with `trace` the memory of Python objects. `forbidden` operators refuse, or are
+        at least seen.
         """
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
@@ -88,7 +88,9 @@ class Performer:
         chance = _state_of_chance()
         watch = nullcontext()
         if count:
-            watch = Measurement(given, trace)
+            watch = Measurement(given)
+        elif trace:
+            watch = Tracing()
         elif forbidden:
             watch = Watch(trapped=self.trap is not None)
         with self.trap.waiting_for(forbidden) if self.trap else nullcontext(), watch:
@@ -99,7 +101,7 @@ class Performer:
                 found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
-        if count or forbidden:
+        if count or trace or forbidden:
             answer["counts"] = watch.counts()
             answer["counts"]["operators"] += sorted(self.trap.sprung) if self.trap else []
         answer["stirred"] = not _equal(chance, _state_of_chance())
