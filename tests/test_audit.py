@@ -160,6 +160,17 @@ def test_a_course_broken_by_hand_is_found_out_by_file(copied, fault):
     assert named in done.stdout
 
 
+def test_the_record_of_what_mistakes_break_is_made_anew(copied):
+    path = copied / "autograder/symptoms/05_softmax.json"
+    before = path.read_text(encoding="utf-8")
+    path.write_text("{}", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder.recorded"], cwd=copied, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "05_softmax: recorded\n"
+    assert path.read_text(encoding="utf-8") == before
+
+
 def test_a_mistake_that_is_accepted_by_luck_is_found_out(monkeypatch):
     softmax = catalogue()["05_softmax"]
     known = mistakes_of(softmax.module)[0]
