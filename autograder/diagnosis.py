@@ -70,42 +70,35 @@ def _narrowed(suspects: list[Mistake], result: PartResult, exercise: Exercise, s
     return suspects[0]
 
 
-def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str, lenient: bool = False) -> Outcome:
-    """How a mistake, or with None the reference itself, fares in one test. `lenient` does not look for forbidden help."""
-    return _tried(exercise, name, part, test, salt, lenient and bool(exercise.part(part).forbidden))
-
-
 @lru_cache(maxsize=16384)
-def _tried(exercise: Exercise, name: str | None, part: str, test: str, salt: str, lenient: bool) -> Outcome:
+def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str) -> Outcome:
+    """How a mistake, or with None the reference itself, fares in one test."""
     exam = examination(exercise)
     answers = dict(exam.right)
     if name is not None:
         answers[part] = next(m.answer for m in mistakes_of(exercise.module) if m.name == name)
-    return exam.outcome(test, Student(Local(answers)), salt, lenient)
+    return exam.outcome(test, Student(Local(answers)), salt)
 
 
-def _breaks(exercise: Exercise, mistake: Mistake, test: str, salt: str, lenient: bool = True) -> bool:
+def _breaks(exercise: Exercise, mistake: Mistake, test: str, salt: str) -> bool:
     """Whether a mistake breaks a promise: tried, unless it is on record."""
     if salt == LEARNERS_SALT and mistake.name in symptoms(exercise):
         return test in symptoms(exercise)[mistake.name]
-    return _behaviour(exercise, mistake.name, mistake.part, test, salt, lenient).broken is not None
+    return _behaviour(exercise, mistake.name, mistake.part, test, salt).broken is not None
 
 
 def _resembles(ours: Outcome, exercise: Exercise, mistake: Mistake, salt: str, ways=None) -> bool:
-    """Whether the mistake breaks this promise in the same way. Most are ruled out by their outputs alone, quickly."""
+    """Whether the mistake breaks this promise in the same way."""
+    if not _breaks(exercise, mistake, ours.test, salt):
+        return False
+    theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt)
     right = _right(ours, exercise, mistake.part, salt)
-    for lenient in (False,) if ours.broken.verdict is Verdict.POLICY else (True, False):
-        if not _breaks(exercise, mistake, ours.test, salt, lenient):
-            return False
-        theirs = _behaviour(exercise, mistake.name, mistake.part, ours.test, salt, lenient)
-        if not theirs.broken or not any(_alike(ours, theirs, right, way) for way in ways or (_close, _aligned)):
-            return False
-    return True
+    return bool(theirs.broken) and any(_alike(ours, theirs, right, way) for way in ways or (_close, _aligned))
 
 
 def _right(ours: Outcome, exercise: Exercise, part: str, salt: str) -> Callable[[], Outcome]:
     """How the reference itself fares, tried only when somebody asks: often the answers are equal to the last digits."""
-    return lambda: _behaviour(exercise, None, part, ours.test, salt, lenient=True)
+    return lambda: _behaviour(exercise, None, part, ours.test, salt)
 
 
 def _resemblance(result: PartResult, exercise: Exercise, mistake: Mistake, salt: str) -> tuple[int, int]:
@@ -113,7 +106,7 @@ def _resemblance(result: PartResult, exercise: Exercise, mistake: Mistake, salt:
     explained = agreeing = pointing = 0
     broken, its_broken = set(), set()
     for ours in result.outcomes:
-        breaks = _breaks(exercise, mistake, ours.test, salt, lenient=False)
+        breaks = _breaks(exercise, mistake, ours.test, salt)
         agreeing += (ours.broken is not None) == breaks
         broken |= {ours.test} if ours.broken else set()
         its_broken |= {ours.test} if breaks else set()

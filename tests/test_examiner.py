@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.diagnosis import _tried, diagnose
+from autograder.diagnosis import _behaviour, diagnose
 from autograder.examiner import Examination, examination
 from autograder.proxy import Local, Student
 from autograder.recorded import LEARNERS_SALT, broken_by, symptoms
@@ -158,7 +158,7 @@ def test_what_is_known_to_be_kept_is_not_tried(monkeypatch):
     """Of all mistakes only those that break the same promises are tried, and only on the first of them."""
     result = examined(MASKS, "masked_attention", written_by_somebody_else, LEARNERS_SALT)
     tried = []
-    monkeypatch.setattr("autograder.diagnosis._tried", lambda *asked: tried.append(asked) or _tried(*asked))
+    monkeypatch.setattr("autograder.diagnosis._behaviour", lambda *asked: tried.append(asked) or _behaviour(*asked))
     assert diagnose(MASKS, result, LEARNERS_SALT).name == "inverts_the_mask"
     names = {name for _, name, *_ in tried} - {None}
     assert names == {name for name, broken in symptoms(MASKS).items() if broken == broken_by(result)}
