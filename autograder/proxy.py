@@ -16,10 +16,14 @@ from .verdicts import Broken, Verdict
 
 @dataclass
 class Exchange:
-    """One question to the student and what came back: the material of a diagnosis."""
+    """One question to the student and what came back: the material of a diagnosis.
+
+    Without `request` it cannot be asked again: the answer stands for something that was counted or found out.
+    """
 
     subject: str
     answer: dict
+    request: dict | None = None
 
 
 @dataclass
@@ -84,7 +88,7 @@ class Student:
     def measure(self, name, *args, wrt=(), cotangents=None, trace=False, **kwargs) -> dict:
         """The counts of one call (see student/measure.py); with `cotangents`, of the call and its backward pass.
 
-        `trace` follows Python and NumPy objects too, in a second call.
+        With `trace`, Python and NumPy objects are followed and not tensors.
         `outside` is how many bytes the process grew at its peak by the kernel's own count, for what runs inside can lie.
         It is 0 where nobody looks from outside.
 
@@ -98,12 +102,10 @@ class Student:
         if shapes in self._counted:
             self.exchanges.append(Exchange(name, {"value": None}))
             return self._counted[shapes]
-        before, earlier = self._transport.memory(forget_peak=True), len(self.exchanges)
-        counts = self.ask("call", name, **asked, count=True).get("counts", {})
-        if trace:
-            counts |= {"python": self.ask("call", name, **asked, trace=True).get("counts", {}).get("python", 0)}
+        before = self._transport.memory(forget_peak=True)
+        counts = self.ask("call", name, **asked, **{"trace" if trace else "count": True}).get("counts", {})
         after = self._transport.memory()
-        self.exchanges[earlier:] = [Exchange(name, {"value": None})]
+        self.exchanges[-1] = Exchange(name, {"value": None})
         grown = after.get("VmHWM", 0) - before.get("VmRSS", 0)
         self._counted[shapes] = {**counts, "outside": max(grown, 0) * 1024}
         return self._counted[shapes]
@@ -137,9 +139,10 @@ class Student:
         if do == "call" and self._forbidden:
             request["forbidden"] = sorted(self._forbidden)
         subject = target if isinstance(target, str) else self._part
-        answer = checked(self._transport.ask({"do": do, **request}))
+        request = {"do": do, **request}
+        answer = checked(self._transport.ask(request))
         if do != "defined":
-            self.exchanges.append(Exchange(subject, answer))
+            self.exchanges.append(Exchange(subject, answer, _snapshot(request)))
         counts = answer.get("counts", {})
         if used := self._forbidden.intersection(counts.get("operators", ())):
             name = min(used, key=len)
@@ -172,6 +175,17 @@ class Student:
                     f"{subject}: the result is on {device}, the inputs are on {self._transport.device}",
                     f"{subject}：结果在 {device} 上，输入在 {self._transport.device} 上",
                 )
+
+
+def _snapshot(value):
+    """The same with copies of all tensors, for a suite may change its own after asking."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, list | tuple):
+        return type(value)(map(_snapshot, value))
+    if isinstance(value, dict):
+        return {key: _snapshot(item) for key, item in value.items()}
+    return value
 
 
 def _outline(value):

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from .catalogue import Exercise, catalogue
-from .examiner import PartResult, examination
+from .examiner import Outcome, PartResult, examination
 from .mistakes import Mistake, mistakes_of
 from .proxy import Local, Student
 
@@ -24,8 +24,11 @@ LEARNERS_SALT = ""  # when marks count there is another, and nothing about it is
 
 
 @cache
-def symptoms(exercise: Exercise) -> dict[str, list[str]]:
-    """By mistake, the tests it fails in a learner's check; empty for an exercise that has no record yet."""
+def symptoms(exercise: Exercise) -> dict[str, dict[str, list]]:
+    """By mistake and by test that it fails in a learner's check: the verdict, and after how many questions.
+
+    Empty for an exercise that has no record yet.
+    """
     path = FOLDER / f"{exercise.name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
@@ -39,8 +42,13 @@ def sits(exercise: Exercise, mistake: Mistake, salt: str) -> PartResult:
         return exam.examine(student, salt, [exercise.part(mistake.part)])[0]
 
 
-def broken_by(result: PartResult) -> list[str]:
-    return [outcome.test for outcome in result.outcomes if outcome.broken]
+def broken_by(result: PartResult) -> dict[str, list]:
+    return {outcome.test: how(outcome) for outcome in result.outcomes if outcome.broken}
+
+
+def how(broken: Outcome) -> list:
+    """What two answers that break a promise in the same way have in common before any number is compared."""
+    return [broken.broken.verdict.value, len(broken.exchanges)]
 
 
 def record(exercise: Exercise) -> bool:

@@ -113,7 +113,7 @@ def lose_the_hints(course):
 def forget_what_a_mistake_breaks(course):
     path = course / "autograder/symptoms/05_softmax.json"
     known = json.loads(path.read_text(encoding="utf-8"))
-    known[next(iter(known))].pop()
+    known[next(iter(known))].popitem()
     path.write_text(json.dumps(known), encoding="utf-8")
     return "autograder/symptoms/05_softmax.json"
 

@@ -1,16 +1,19 @@
 """How verdicts, points and names are made."""
 
 import contextlib
+from collections import Counter
 
 import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.diagnosis import _behaviour, diagnose
+from autograder.diagnosis import CHANCES, _answers_with, diagnose
 from autograder.examiner import Examination, examination
+from autograder.mistakes.ch09_multi_head import ForgetsTheScale
 from autograder.proxy import Local, Student
 from autograder.recorded import LEARNERS_SALT, broken_by, symptoms
-from autograder.reference import ch05_softmax, ch06_masks
+from autograder.reference import ch05_softmax, ch06_masks, ch09_multi_head
+from autograder.student.perform import tensors_in
 from autograder.verdicts import Broken, Verdict
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
@@ -158,10 +161,49 @@ def test_what_is_known_to_be_kept_is_not_tried(monkeypatch):
     """Of all mistakes only those that break the same promises are tried, and only on the first of them."""
     result = examined(MASKS, "masked_attention", written_by_somebody_else, LEARNERS_SALT)
     tried = []
-    monkeypatch.setattr("autograder.diagnosis._behaviour", lambda *asked: tried.append(asked) or _behaviour(*asked))
+    monkeypatch.setattr(
+        "autograder.diagnosis._answers_with", lambda *asked: tried.append(asked[1]) or _answers_with(*asked)
+    )
     assert diagnose(MASKS, result, LEARNERS_SALT).name == "inverts_the_mask"
-    names = {name for _, name, *_ in tried} - {None}
-    assert names == {name for name, broken in symptoms(MASKS).items() if broken == broken_by(result)}
+    same = {name for name, broken in symptoms(MASKS).items() if broken == broken_by(result)}
+    assert sorted(filter(None, tried)) == sorted(same)
+
+
+class MirrorsTheOutput(ch09_multi_head.SequenceFirstMHA):
+    """A fault of a module: its layers are the right ones, and hold what the suite puts in."""
+
+    def forward(self, query, key, value, **masks):
+        out, weights = super().forward(query, key, value, **masks)
+        return out.flip(-1), weights
+
+
+@pytest.mark.parametrize("answer", [MirrorsTheOutput, ForgetsTheScale])
+def test_modules_are_made_again_when_the_questions_are(answer, monkeypatch):
+    heads = find("09_multi_head")
+    result = examined(heads, "SequenceFirstMHA", answer, LEARNERS_SALT)
+    quickly = diagnose(heads, result, LEARNERS_SALT)
+    monkeypatch.setattr("autograder.diagnosis.symptoms", lambda exercise: {})
+    assert diagnose(heads, result, LEARNERS_SALT) == quickly
+    assert (quickly is None) == (answer is MirrorsTheOutput)
+
+
+def test_a_question_is_kept_as_it_was_asked():
+    """A suite may go on to change what it asked with."""
+    student = Student(Local({"f": lambda x, more: x}))
+    x = torch.zeros(3)
+    student.f(x, [x])
+    x.fill_(7.0)
+    assert not any(tensor.any() for tensor in tensors_in(student.exchanges[0].request["args"]))
+
+
+def test_a_mistake_that_breaks_many_promises_otherwise_is_let_go(monkeypatch):
+    result = examined(MASKS, "masked_attention", nonsense, LEARNERS_SALT)
+    tried = Counter()
+    monkeypatch.setattr(
+        "autograder.diagnosis._answers_with", lambda *asked: tried.update([asked[1]]) or _answers_with(*asked)
+    )
+    assert diagnose(MASKS, result, LEARNERS_SALT) is None
+    assert max(count for name, count in tried.items() if name) == CHANCES < len(broken_by(result))
 
 
 def test_right_at_first_and_wrong_later_is_found():

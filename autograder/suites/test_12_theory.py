@@ -4,6 +4,7 @@ import torch
 
 from autograder.comparison import left_alone, matches
 from autograder.promises import promise
+from autograder.proxy import Exchange
 from autograder.reference import ch12_theory as reference
 from autograder.verdicts import require
 
@@ -136,7 +137,7 @@ def weights_of(student, name, length, *args, **kwargs):
         f"{name}：q 或 k 里有 inf 或 NaN，而 inf × 0 等于 NaN",
     )
     weights = torch.softmax(q.double() @ k.double().T / q.shape[1] ** 0.5, -1)
-    student.exchanges[-1].answer["value"] = weights  # a mistake, too, is known by its weights, whatever the width
+    student.exchanges[-1] = Exchange(name, {"value": weights})  # a mistake, too, is known by them, whatever the width
     return weights
 
 

@@ -9,7 +9,7 @@ from autograder.reference import ch15_linear as reference
 from autograder.verdicts import require
 
 LENGTHS = (512, 1024)  # whoever works in chunks of up to 512 grows as n
-SHORT = (64, 128, 192)  # whoever has no chunks does so at once
+SHORT = (32, 64, 96)  # whoever has no chunks does so at once
 STEPS = (48, 144)  # one step at a time has no chunks, and where q, k and v are narrow a table soon outgrows them
 COUNTS = ("largest", "live", "flops", "elements", "left")
 
