@@ -29,7 +29,7 @@ def answers(part: Part, right) -> dict[str, object]:
         "no function": "right",
     }
     for name, change in SHAPED.items():
-        worthless[name] = _disguised(part, right, change)
+        worthless[name] = disguised(part, right, change)
     return worthless
 
 
@@ -41,8 +41,8 @@ SHAPED = {
 }
 
 
-def _disguised(part: Part, right, change):
-    """The right structure, shape and dtype with worthless content."""
+def disguised(part: Part, right, change):
+    """The right structure with changed content: `change` is applied to every tensor, and other numbers are 0."""
     if part.kind == "function":
         return lambda *args, **kwargs: _mapped(right(*args, **kwargs), change)
 
