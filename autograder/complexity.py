@@ -63,12 +63,16 @@ def grows_at_most(
         )
 
 
-def fits_in(student: Student, name: str, *inputs, megabytes: int, wrt=(), cotangents=None) -> None:
-    """One call on large inputs hides no more than this where tensors are not counted: Python and NumPy objects, seen from
-    inside, and the whole process, where possible, from outside. With `wrt` and `cotangents`, the same of the backward pass.
+def fits_in(student: Student, name: str, *inputs, megabytes: int, wrt=(), cotangents=None, tensors=True) -> None:
+    """One call on large inputs takes no more memory than this: tensors and Python and NumPy objects counted inside,
+    the whole process, where possible, from outside. With `wrt` and `cotangents`, the same of the backward pass.
+
+    Where `tensors` are known to be few they need not be counted again.
     """
-    counts = student.measure(name, *inputs, wrt=wrt, cotangents=cotangents, trace=True)
-    used = max(counts.get("outside", 0), counts.get("python", 0)) / 2**20
+    asked = {"wrt": wrt, "cotangents": cotangents}
+    traced = student.measure(name, *inputs, **asked, trace=True)
+    live = student.measure(name, *inputs, **asked).get("live", 0) if tensors else 0
+    used = max(traced.get("outside", 0), live + traced.get("python", 0)) / 2**20
     require(
         used <= megabytes,
         f"{name}: takes {used:.0f} MB for inputs of {_megabytes(inputs):.1f} MB; {megabytes} are enough",

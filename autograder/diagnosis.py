@@ -160,8 +160,11 @@ class _AskedAgain:
     def _ask(self, exchange: Exchange) -> dict:
         if exchange.request is None:
             return exchange.answer
-        request = {key: value for key, value in exchange.request.items() if key != "forbidden"}  # that is on record
-        answer = self.other.ask(request | {"target": self.modules.get(request["target"], request["target"])})
+        target = exchange.request["target"]
+        request = exchange.request | {"target": self.modules.get(target, target)}
+        if "error" not in exchange.answer:
+            request.pop("forbidden", None)  # nobody refused; how the promise was broken is on record
+        answer = self.other.ask(request)
         made = exchange.answer.get("value")
         if isinstance(made, Module) and isinstance(answer.get("value"), Handle):
             self.modules[made._handle] = answer["value"]

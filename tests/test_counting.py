@@ -124,7 +124,7 @@ def test_what_leaves_pytorch_is_counted():
             growing(leaves, "left")
 
 
-@pytest.mark.parametrize("function", [hidden_in_numpy, hidden_in_lists])
+@pytest.mark.parametrize("function", [hidden_in_numpy, hidden_in_lists, dense])
 def test_a_hidden_table_does_not_fit_even_in_a_notebook(function):
     with pytest.raises(Broken, match=r"takes \d+ MB for inputs of 0\.0 MB; 4 are enough"):
         fits_in(student(f=function), "f", *rows(1000), megabytes=4)

@@ -97,7 +97,9 @@ def test_linear_attention_gradients(student, draw):
 def test_linear_attention_takes_little_memory(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, n=13))
     is_linear(student, "linear_attention", lambda n: drawn(draw, n=n), False, what=("largest", "live"))
-    fits_in(student, "linear_attention", *drawn(draw, n=1536), False, megabytes=12)  # a table would take 19
+    fits_in(
+        student, "linear_attention", *drawn(draw, n=1536), False, megabytes=12, tensors=False
+    )  # a table would take 19
 
 
 @promise(
@@ -119,7 +121,7 @@ def test_linear_attention_takes_little_work(student, draw):
 def test_causal_linear_attention_costs_n(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, n=13), True)
     is_linear(student, "linear_attention", lambda n: drawn(draw, n=n), True)
-    fits_in(student, "linear_attention", *drawn(draw, n=1536), True, megabytes=12)
+    fits_in(student, "linear_attention", *drawn(draw, n=1536), True, megabytes=12, tensors=False)
 
 
 @promise(
