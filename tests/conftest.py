@@ -1,6 +1,7 @@
 """What several tests share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ ROOT = Path(__file__).parents[1]
 def english():
     """Messages in English whatever the machine's locale."""
     os.environ["AUTOGRADER_LANG"] = "en"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """Tests started in the background by a script ignore Ctrl-C, and so would the commands they start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
