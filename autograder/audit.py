@@ -204,8 +204,8 @@ def _mistakes(exercise: Exercise) -> Iterator[str]:
             result = sits(exercise, mistake, salt)
             if salt == LEARNERS_SALT and broken_by(result) != symptoms(exercise).get(mistake.name):
                 yield (
-                    f"autograder/symptoms/{exercise.name}.json: {mistake.name} breaks {', '.join(broken_by(result))}, which "
-                    f"is not on record; run «python -m autograder.recorded {exercise.name}»"
+                    f"autograder/symptoms/{exercise.name}.json: {mistake.name} breaks {', '.join(broken_by(result))}, not as "
+                    f"is on record; run «python -m autograder.recorded {exercise.name}»"
                 )
             if result.verdict is Verdict.PASS:
                 yield f"{where} is accepted by autograder/suites/test_{exercise.name}.py"

@@ -10,7 +10,7 @@ always the same, most of it is on record; the rest takes the student's own quest
 """
 
 from collections import Counter
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 
@@ -51,7 +51,7 @@ class _Case:
         apart = Counter()  # by mistake, the promises that it breaks otherwise than the student
         for ours in filter(lambda outcome: outcome.broken, self.result.outcomes):
             tried = [m for m in self.known if apart[m.name] < CHANCES and self.breaks(m, ours.test)]
-            if suspects := [mistake for mistake in tried if self.resembles(mistake, ours, (_close, _aligned))]:
+            if suspects := [mistake for mistake in tried if self.resembles(mistake, ours, _close, _aligned)]:
                 break
             apart.update(mistake.name for mistake in tried)
         else:
@@ -91,7 +91,7 @@ class _Case:
             its_broken |= {ours.test} if breaks else set()
             if ours.broken and breaks:
                 explained += self.resembles(mistake, ours)
-                pointing += self.resembles(mistake, ours, (_aligned,))
+                pointing += self.resembles(mistake, ours, _aligned)
         if explained:
             return explained, agreeing
         if (broken <= its_broken or its_broken <= broken) and 2 * pointing > len(broken):
@@ -105,16 +105,13 @@ class _Case:
         theirs = self.tried(mistake.name, test)
         return how(theirs) if theirs.broken else None
 
-    def resembles(self, mistake: Mistake, ours: Outcome, ways=None) -> bool:
-        """Whether the mistake breaks this promise in the same way."""
+    def resembles(self, mistake: Mistake, ours: Outcome, *ways) -> bool:
+        """Whether the mistake breaks this promise in the same way, as one of `ways` compares numbers (default: `_close`)."""
         if self.breaks(mistake, ours.test) != how(ours):
             return False
         theirs, right = self.answers(mistake.name, ours), self.answers(None, ours)
         return any(
-            all(
-                _answers_alike(mine.answer, theirs(i), lambda i=i: right(i), way)
-                for i, mine in enumerate(ours.exchanges)
-            )
+            all(_answers_alike(mine.answer, theirs(i), partial(right, i), way) for i, mine in enumerate(ours.exchanges))
             for way in ways or (_close,)
         )
 

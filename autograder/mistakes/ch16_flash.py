@@ -277,7 +277,7 @@ def keeps_every_tile(q, k, v, block=64, causal=False, window=None):
     zh="表是在 NumPy 里算的：照样占 n × n 的内存。",
 )
 def hides_the_table_in_numpy(q, k, v, block=64, causal=False, window=None):
-    a, b, c = (x.detach().to(q.dtype if q.dtype is torch.float64 else torch.float32).numpy() for x in (q, k, v))
+    a, b, c = (x.detach().to(torch.promote_types(q.dtype, torch.float32)).numpy() for x in (q, k, v))
     scores = a @ b.swapaxes(-1, -2) / a.shape[-1] ** 0.5
     ahead = np.arange(k.shape[-2]) - np.arange(q.shape[-2])[:, None] - (k.shape[-2] - q.shape[-2])
     hidden = (ahead > 0) & bool(causal) if window is None else (ahead > 0) & bool(causal) | (abs(ahead) > window)

@@ -10,8 +10,9 @@ from autograder.verdicts import require
 
 LENGTHS = (512, 1024)  # whoever works in chunks of up to 512 grows as n
 SHORT = (32, 64, 96)  # whoever has no chunks does so at once
-FEW = (16, 32, 48)
 STEPS = (48, 144)  # one step at a time has no chunks, and where q, k and v are narrow a table soon outgrows them
+FEW = (16, 32, 48)  # what SHORT is to LENGTHS, for steps
+ENOUGH = 12  # megabytes at n = 1536, where a table would take 19
 COUNTS = ("largest", "live", "flops", "elements", "left")
 
 
@@ -97,9 +98,7 @@ def test_linear_attention_gradients(student, draw):
 def test_linear_attention_takes_little_memory(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, n=13))
     is_linear(student, "linear_attention", lambda n: drawn(draw, n=n), False, what=("largest", "live"))
-    fits_in(
-        student, "linear_attention", *drawn(draw, n=1536), False, megabytes=12, tensors=False
-    )  # a table would take 19
+    fits_in(student, "linear_attention", *drawn(draw, n=1536), False, megabytes=ENOUGH, tensors=False)
 
 
 @promise(
@@ -121,7 +120,7 @@ def test_linear_attention_takes_little_work(student, draw):
 def test_causal_linear_attention_costs_n(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, n=13), True)
     is_linear(student, "linear_attention", lambda n: drawn(draw, n=n), True)
-    fits_in(student, "linear_attention", *drawn(draw, n=1536), True, megabytes=12, tensors=False)
+    fits_in(student, "linear_attention", *drawn(draw, n=1536), True, megabytes=ENOUGH, tensors=False)
 
 
 @promise(
