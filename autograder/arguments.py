@@ -1,6 +1,6 @@
 """What the command line understands, explained in the language of whoever types it.
 
-`argparse` speaks English alone. Its few words and complaints are told here in Chinese too, and a wrong command line is
+`argparse` speaks English only. Its few words and complaints are given here in Chinese too, and a wrong command line is
 answered in one line that says what was wrong and where to read more.
 """
 
@@ -10,8 +10,9 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
-from .language import LANGUAGES, preferred
+from .language import LANGUAGES, Text, preferred
 
 COMPLAINTS = (  # what argparse says, and the same in Chinese
     (r"the following arguments are required: (.*)", r"缺少 \1"),
@@ -29,11 +30,11 @@ class Parser(argparse.ArgumentParser):
 
     lang = "en"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, add_help=False, **kwargs)
-        zh = self.lang == "zh"
-        self._positionals.title, self._optionals.title = ("参数", "选项") if zh else ("arguments", "options")
-        about = "显示这份说明" if zh else "show this help and exit"
+        self._positionals.title = Text("arguments", "参数")[self.lang]
+        self._optionals.title = Text("options", "选项")[self.lang]
+        about = Text("show this help and exit", "显示这份说明")[self.lang]
         self.add_argument("-h", "--help", action="help", help=about)
 
     def format_usage(self) -> str:
@@ -45,7 +46,7 @@ class Parser(argparse.ArgumentParser):
     def _spoken(self, text: str) -> str:
         return re.sub(r"\Ausage: ", "用法： ", text) if self.lang == "zh" else text
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         if self.lang == "zh":
             said, words = next((pair for pair in COMPLAINTS if re.fullmatch(pair[0], message)), ("(.*)", r"\1"))
             message = re.sub(said, words, message, count=1) + f"。用法见 {self.prog} --help"
@@ -54,13 +55,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"autograder: {message}\n")
 
 
-def parser(commands: dict[str, Callable], arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+def parser(commands: dict[str, Callable[..., int]], arguments: Sequence[str] | None) -> argparse.ArgumentParser:
     """The parser of the whole command line; `commands` says which function runs which command."""
     lang = preferred(_asked(sys.argv[1:] if arguments is None else arguments))
     speaking = type("Speaking", (Parser,), {"lang": lang})
 
     def say(en: str, zh: str) -> str:
-        return zh if lang == "zh" else en
+        return Text(en, zh)[lang]
 
     whole = speaking(prog="autograder", description="Attention by Hand · 手写注意力")
     which = say("language of the messages (default: the locale)", "消息的语言（默认随系统）")
@@ -115,6 +116,12 @@ def parser(commands: dict[str, Callable], arguments: Sequence[str] | None) -> ar
     command("audit", say("prove that the course is sound", "证明课程无误")).add_argument(
         "exercise", nargs="*", help=some
     )
+    record = command("record", say("write down what an author has checked", "记录作者核对过的内容"))
+    record.add_argument("what", choices=("symptoms", "translation"),
+                        help=say("symptoms: which promises each mistake breaks; translation: a Chinese page says what its English "
+                                 "page says",
+                                 "symptoms：每种错误违反哪些要求；translation：中文页与英文页内容一致"))  # fmt: skip
+    record.add_argument("name", nargs="*", help=some)
     command("doctor", say("test the sandbox, the device and the versions", "检查沙箱、设备与版本"))
 
     bench = command("bench", say("measure speed as ratios in one run", "测量速度，给出同一次运行中的比值"))

@@ -6,14 +6,18 @@ import tomllib
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from .told import Told
+from .errors import UserError
+from .language import Text
 
 FILE = Path(__file__).with_name("catalogue.toml")
 POINTS_PER_EXERCISE = 20
 
+Entry = dict[str, Any]  # a table of the file
 
-class CatalogueError(Told):
+
+class CatalogueError(UserError):
     """The catalogue itself is wrong; the message names the entry."""
 
 
@@ -23,7 +27,7 @@ class Limits:
     call_seconds: float  # one cell or one call
     cpu_seconds: int
     memory_mb: int  # beyond what an idle student process needs
-    processes: int  # threads, for new processes are refused
+    processes: int  # how many threads; new processes are refused
     file_mb: int
     output_kb: int  # what one cell may print
 
@@ -44,7 +48,7 @@ class Part:
 @dataclass(frozen=True, eq=False)
 class Exercise:
     name: str
-    title: dict[str, str]
+    title: Text
     limits: Limits
     parts: tuple[Part, ...]
 
@@ -88,7 +92,7 @@ def load(path: Path) -> dict[str, Exercise]:
         raise CatalogueError(f"{path}: {broken}", f"{path}：{broken}") from broken
     defaults = _limits(table.get("limits", {}), "limits")
     groups = table.get("forbidden", {})
-    exercises = {}
+    exercises: dict[str, Exercise] = {}
     for entry in table.get("exercise", []):
         exercise = _exercise(entry, defaults, groups)
         if exercise.name in exercises:
@@ -99,7 +103,7 @@ def load(path: Path) -> dict[str, Exercise]:
     return exercises
 
 
-def _limits(entry, where) -> Limits:
+def _limits(entry: Entry, where: str) -> Limits:
     names = {field.name for field in fields(Limits)}
     if set(entry) != names:
         raise _wrong(
@@ -109,7 +113,7 @@ def _limits(entry, where) -> Limits:
     return Limits(**_positive(entry, where))
 
 
-def _positive(entry, where):
+def _positive(entry: Entry, where: str) -> Entry:
     for key, value in entry.items():
         if not isinstance(value, int | float) or value <= 0:
             raise _wrong(
@@ -118,7 +122,7 @@ def _positive(entry, where):
     return entry
 
 
-def _exercise(entry, defaults, groups) -> Exercise:
+def _exercise(entry: Entry, defaults: Limits, groups: Entry) -> Exercise:
     name = entry.get("name", "?")
     if not re.fullmatch(r"\d\d_[a-z0-9_]+", name):
         raise _wrong(
@@ -144,7 +148,7 @@ def _exercise(entry, defaults, groups) -> Exercise:
     return exercise
 
 
-def _part(entry, exercise, groups) -> Part:
+def _part(entry: Entry, exercise: str, groups: Entry) -> Part:
     where = f"{exercise}.{entry.get('name', '?')}"
     needed = {"name", "signature", "returns", "points", "minutes", "difficulty", "section"}
     _keys(entry, needed, {"kind", "forbidden"}, where)
@@ -181,17 +185,17 @@ def _part(entry, exercise, groups) -> Part:
     )
 
 
-def _keys(entry, required, optional, where):
+def _keys(entry: Entry, required: set[str], optional: set[str], where: str) -> None:
     if missing := ", ".join(sorted(required - set(entry))):
         raise _wrong(f"{where}: {missing} missing", f"{where}：缺少 {missing}")
     if unknown := ", ".join(sorted(set(entry) - required - optional)):
         raise _wrong(f"{where}: unknown {unknown}", f"{where}：不认识 {unknown}")
 
 
-def _both_languages(text, where):
+def _both_languages(text: Entry, where: str) -> Text:
     if set(text) != {"en", "zh"}:
         raise _wrong(f"{where}: title needs en and zh", f"{where}：title 要有 en 和 zh 两种语言")
-    return dict(text)
+    return Text(**text)
 
 
 def _wrong(en: str, zh: str) -> CatalogueError:

@@ -1,7 +1,10 @@
 """The command line: `python -m autograder COMMAND`."""
 
 import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -9,40 +12,42 @@ from rich.table import Table
 
 from .arguments import parser
 from .catalogue import Exercise, catalogue, find
-from .language import VERDICTS, preferred
-from .told import InputError, Told, Unfinished
+from .errors import InputError, Unfinished, UserError
+from .language import Text, preferred
+from .verdicts import VERDICT_WORDS, Verdict
+
+if TYPE_CHECKING:
+    from .results import SubmissionReport
 
 DONE, FAULT, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
 PLAIN_WIDTH = 120
-RELEASE = {
-    "current": {"en": "up to date", "zh": "与解答一致"},
-    "stale": {"en": "differs from its solution", "zh": "与解答不一致"},
-    "released": {"en": "released", "zh": "已生成"},
-    "unchanged": {"en": "unchanged", "zh": "没有变化"},
-}
+CURRENT, STALE = Text("up to date", "与解答一致"), Text("differs from its solution", "与解答不一致")
+RELEASED, UNCHANGED = Text("released", "已生成"), Text("unchanged", "没有变化")
+RECORDED = Text("recorded", "已记录")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    # Below nbformat, jsonschema would compile grammars of addresses that no notebook holds, which takes a second.
-    sys.modules.setdefault("rfc3987_syntax", None)
+    # nbformat imports jsonschema, which would spend a second on grammars of addresses that no notebook holds.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     args = parser(COMMANDS, arguments).parse_args(arguments)
     args.lang = preferred(args.lang)
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     try:
-        return args.run(args, console)
-    except Told as told:
-        return _ended(told, args.lang)
+        status: int = args.run(args, console)
+        return status
+    except UserError as error:
+        return _ended(error, args.lang)
     except KeyboardInterrupt:
         stopped = Unfinished("stopped; run the same command to go on", "已停止；再次运行同一命令即可继续")
         return _ended(stopped, args.lang)
 
 
-def _ended(told: Told, lang: str) -> int:
-    """Say why, and with which status the command ends."""
-    print(f"autograder: {told.message[lang]}", file=sys.stderr)  # noqa: T201
-    return BAD_INPUT if isinstance(told, InputError) else UNFINISHED
+def _ended(error: UserError, lang: str) -> int:
+    """Print why the command ends; returns its exit status."""
+    print(f"autograder: {error.message[lang]}", file=sys.stderr)  # noqa: T201
+    return BAD_INPUT if isinstance(error, InputError) else UNFINISHED
 
 
 def _exercises(names: list[str]) -> list[Exercise]:
@@ -55,15 +60,14 @@ def _exercises(names: list[str]) -> list[Exercise]:
         ) from None
 
 
-def run_list(args, console) -> int:
+def run_list(args: Namespace, console: Console) -> int:
     """Every exercise with what it is worth, and its parts below it. Names are never cut: they are there to be typed."""
-    zh = args.lang == "zh"
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("练习与部分" if zh else "exercise and parts", no_wrap=True, overflow="fold")
-    table.add_column("标题" if zh else "title", overflow="fold")
-    table.add_column("分" if zh else "points", justify="right")
-    table.add_column("分钟" if zh else "min", justify="right")
-    table.add_column("难度" if zh else "level", no_wrap=True)
+    table.add_column(Text("exercise and parts", "练习与部分")[args.lang], no_wrap=True, overflow="fold")
+    table.add_column(Text("title", "标题")[args.lang], overflow="fold")
+    table.add_column(Text("points", "分")[args.lang], justify="right")
+    table.add_column(Text("min", "分钟")[args.lang], justify="right")
+    table.add_column(Text("level", "难度")[args.lang], no_wrap=True)
     for exercise in catalogue().values():
         minutes = sum(part.minutes for part in exercise.parts)
         table.add_row(exercise.name, exercise.title[args.lang], f"{exercise.points:g}", str(minutes), style="bold")
@@ -73,43 +77,52 @@ def run_list(args, console) -> int:
     return DONE
 
 
-def run_grade(args, console) -> int:
-    from .zygote import shared
+def run_grade(args: Namespace, console: Console) -> int:
+    from .isolation.zygote import shared
 
     if args.device == "cpu" and args.dask is None and sys.platform.startswith("linux"):
         shared()  # it gets ready while we do
-    from .classrun import Options, run
-    from .device import resolve
+    from .grading.run import Options, run
+    from .isolation.device import resolve
 
-    options = Options(args.folder, args.out, args.jobs, resolve(args.device), args.db, args.fresh,
-                      args.trust_submissions, args.lang, dask=args.dask)  # fmt: skip
+    options = Options(
+        folder=args.folder,
+        out=args.out,
+        jobs=args.jobs,
+        device=resolve(args.device),
+        db=args.db,
+        fresh=args.fresh,
+        trust_submissions=args.trust_submissions,
+        lang=args.lang,
+        dask=args.dask,
+    )
     try:
         with _progress(console, args.lang) as progress:
-            results = run(options, progress, lambda text: console.print(text, markup=False))
+            reports = run(options, progress, lambda text: console.print(text, markup=False))
     except OSError as refused:
         raise Unfinished(
-            f"{refused}. The marks given so far are kept; mend it and run the same command to go on",
+            f"{refused}. The marks given so far are kept; solve this and run the same command to go on",
             f"{refused}。已给出的分数都已保存；排除问题后再次运行同一命令即可继续",
         ) from None
-    counts = {v: sum(r["verdict"] == v for r in results) for v in VERDICTS}
-    told = [f"{VERDICTS[v][args.lang]} {n}" for v, n in counts.items() if n]
-    page = args.out / "class.html"
-    said = {
-        "en": f"{len(results)} submission{'s' * (len(results) != 1)}: {', '.join(told)}\nresults: {page}",
-        "zh": f"{len(results)} 份提交：{'，'.join(told)}\n结果：{page}",
-    }
-    console.print(said[args.lang], markup=False)
-    return UNFINISHED if counts["grader_error"] else DONE
+    counts = {verdict: sum(report.verdict is verdict for report in reports) for verdict in VERDICT_WORDS}
+    told = [f"{VERDICT_WORDS[verdict][args.lang]} {count}" for verdict, count in counts.items() if count]
+    page, noun = args.out / "class.html", "submission" if len(reports) == 1 else "submissions"
+    summary = Text(
+        f"{len(reports)} {noun}: {', '.join(told)}\nresults: {page}",
+        f"{len(reports)} 份提交：{'，'.join(told)}\n结果：{page}",
+    )
+    console.print(summary[args.lang], markup=False)
+    return UNFINISHED if counts[Verdict.GRADER_ERROR] else DONE
 
 
 @contextmanager
-def _progress(console, lang):
-    """What to call with each result: it moves a bar on a terminal, and prints a line elsewhere."""
+def _progress(console: Console, lang: str) -> "Iterator[Callable[[SubmissionReport, int], None]]":
+    """What to call with each report: it moves a bar on a terminal, and prints a line elsewhere."""
 
-    def line(result, total):
-        mistakes = ", ".join(part["mistake"] for part in result["parts"] if part["mistake"])
-        text = f"{result['student']}/{result['exercise']}: {result['score']:g}/{result['max_score']:g} "
-        verdict = VERDICTS[result["verdict"]]["zh"] if lang == "zh" else result["verdict"]
+    def line(report: "SubmissionReport", total: int) -> None:
+        mistakes = ", ".join(part.mistake.name for part in report.parts if part.mistake)
+        text = f"{report.student}/{report.exercise}: {report.score:g}/{report.max_score:g} "
+        verdict = Text(str(report.verdict), VERDICT_WORDS[report.verdict].zh)[lang]
         console.print(text + verdict + (f" ({mistakes})" if mistakes else ""), markup=False)
 
     if not console.is_terminal:
@@ -120,19 +133,19 @@ def _progress(console, lang):
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None, rate="")
 
-        def advance(result, total):
-            bar.update(task, advance=1, total=total, description=f"{result['student']}/{result['exercise']}")
+        def advance(report: "SubmissionReport", total: int) -> None:
+            bar.update(task, advance=1, total=total, description=f"{report.student}/{report.exercise}")
             speed = bar.tasks[task].speed
             bar.update(task, rate=f"{speed:.1f}/s" if speed else "")
 
         yield advance
 
 
-def run_check(args, console) -> int:
+def run_check(args: Namespace, console: Console) -> int:
     if args.html is not None:
         return _write_progress(args, console)
-    from .selfcheck import check_notebooks, progress_table
-    from .watch import watch
+    from .learner.check_files import check_notebooks, progress_table
+    from .learner.watch import watch
 
     exercises = _exercises(args.exercise)
     if args.watch:
@@ -143,8 +156,8 @@ def run_check(args, console) -> int:
     return DONE
 
 
-def _write_progress(args, console) -> int:
-    from .progresspage import page
+def _write_progress(args: Namespace, console: Console) -> int:
+    from .learner.progress_page import page
 
     try:
         args.html.write_text(page(args.lang), encoding="utf-8")
@@ -153,13 +166,13 @@ def _write_progress(args, console) -> int:
             f"{args.html}: {refused.strerror}. Choose another place: --html FILE",
             f"{args.html}：无法写入（{refused.strerror}）。请换一个位置：--html FILE",
         ) from None
-    console.print(f"{'进度：' if args.lang == 'zh' else 'your progress: '}{args.html}", markup=False)
+    console.print(f"{Text('your progress: ', '进度：')[args.lang]}{args.html}", markup=False)
     return DONE
 
 
-def run_release(args, console) -> int:
+def run_release(args: Namespace, console: Console) -> int:
     from .course import course_root
-    from .release import ReleaseError, is_current, release
+    from .gradebook.release import ReleaseError, is_current, release
 
     try:
         root = course_root()
@@ -168,30 +181,56 @@ def run_release(args, console) -> int:
             if args.check:
                 current = is_current(exercise, root)
                 faults += not current
-                said = "current" if current else "stale"
+                state = CURRENT if current else STALE
             else:
                 changed = release(exercise, root)
-                said = "released" if changed else "unchanged"
-            console.print(f"exercises/{exercise.name}: {RELEASE[said][args.lang]}")
+                state = RELEASED if changed else UNCHANGED
+            console.print(f"exercises/{exercise.name}: {state[args.lang]}")
     except ReleaseError as refused:
         status = _ended(refused, args.lang)
         return FAULT if args.check else status
     return FAULT if faults else DONE
 
 
-def run_audit(args, console) -> int:
-    from .audit import audit
+def run_audit(args: Namespace, console: Console) -> int:
+    from .checks.audit import audit
 
     return DONE if audit(_exercises(args.exercise), console) else FAULT
 
 
-def run_doctor(args, console) -> int:
-    from .doctor import examine_machine
+def run_record(args: Namespace, console: Console) -> int:
+    if args.what == "translation":
+        return _record_translations(args, console)
+    from .checks.record import record
+
+    for exercise in _exercises(args.name):
+        console.print(f"{exercise.name}: {(RECORDED if record(exercise) else UNCHANGED)[args.lang]}")
+    return DONE
+
+
+def _record_translations(args: Namespace, console: Console) -> int:
+    from .checks.translations import accept, listed
+    from .course import course_root
+
+    root = course_root()
+    pages = listed(root)
+    for name in args.name or pages:
+        if name not in pages:
+            raise InputError(
+                f"no page is called {name!r}; there are {', '.join(pages)}",
+                f"没有叫 {name!r} 的页面；有的是 {', '.join(pages)}",
+            )
+        console.print(f"{name}: {(RECORDED if accept(root, name) else UNCHANGED)[args.lang]}")
+    return DONE
+
+
+def run_doctor(args: Namespace, console: Console) -> int:
+    from .checks.doctor import examine_machine
 
     return examine_machine(console, args.lang)
 
 
-def run_bench(args, console) -> int:
+def run_bench(args: Namespace, console: Console) -> int:
     from .benchmarks import BENCHMARKS, bench
 
     if unknown := [name for name in args.name if name not in BENCHMARKS]:
@@ -209,6 +248,7 @@ COMMANDS = {
     "grade": run_grade,
     "release": run_release,
     "audit": run_audit,
+    "record": run_record,
     "doctor": run_doctor,
     "bench": run_bench,
 }

@@ -1,20 +1,38 @@
-"""Which language to speak, and the words that several parts of the program say."""
+"""Texts in both languages, and which of the two to speak."""
 
 import locale
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 
 LANGUAGES = ("en", "zh")
 
-VERDICTS = {
-    "pass": {"en": "right", "zh": "正确"},
-    "wrong": {"en": "wrong", "zh": "错误"},
-    "error": {"en": "error", "zh": "出错"},
-    "timeout": {"en": "too slow", "zh": "超时"},
-    "memory": {"en": "too much memory", "zh": "内存超限"},
-    "policy": {"en": "not allowed", "zh": "违规"},
-    "missing": {"en": "not written", "zh": "未完成"},
-    "grader_error": {"en": "grader error", "zh": "评分程序出错"},
-}
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One text in English and in Chinese. `text[lang]` is how a language is chosen, everywhere."""
+
+    en: str
+    zh: str
+
+    def __getitem__(self, lang: str) -> str:
+        return self.zh if lang == "zh" else self.en
+
+    def __bool__(self) -> bool:
+        return bool(self.en or self.zh)
+
+    @classmethod
+    def each(cls, make: Callable[[str], str]) -> "Text":
+        """The text that `make(lang)` gives for each language."""
+        return cls(make("en"), make("zh"))
+
+    def data(self) -> dict[str, str]:
+        """As JSON holds it."""
+        return {"en": self.en, "zh": self.zh}
+
+
+NOTHING = Text("", "")
+COLON = Text(": ", "：")
 
 
 def preferred(asked: str | None = None) -> str:

@@ -3,22 +3,30 @@
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from . import schema, trust  # noqa: F401 — schema: nbgrader opens its gradebook
-from .autograded import fill, restore
 from .catalogue import Exercise, catalogue
-from .grading import grade
+from .errors import InputError, UserError
+from .gradebook.returned import fill, restore
+from .gradebook.upstream import ask_alembic_library
+from .grading.grade import Conditions, grade_file
+from .grading.task import accepted_layers
+from .isolation import guarantees
 from .language import preferred
-from .told import InputError, Told
-from .work import missing_layers
+
+Resources = dict[str, Any]
+
+ask_alembic_library()  # nbgrader opens its gradebook before it calls us
 
 
-def _exercise(resources) -> Exercise:
+def _exercise(resources: Resources) -> Exercise:
     name, names = resources["nbgrader"]["assignment"], ", ".join(catalogue())
     if name not in catalogue():
         raise InputError(f"no exercise is called {name}; there are {names}", f"没有叫 {name} 的练习；有的是 {names}")
@@ -26,41 +34,39 @@ def _exercise(resources) -> Exercise:
 
 
 @contextmanager
-def _in_the_readers_language():
+def _in_the_readers_language() -> Iterator[None]:
     """nbgrader prints an error as it is."""
     try:
         yield
-    except Told as told:
-        raise RuntimeError(told.message[preferred()]) from None
+    except UserError as error:
+        raise RuntimeError(error.message[preferred()]) from None
 
 
-class Restore(NbGraderPreprocessor):
+class Restore(NbGraderPreprocessor):  # type: ignore[misc]
     """Put back locked and missing cells. nbgrader's own step stops the whole class at one repeated cell name."""
 
     @_in_the_readers_language()
-    def preprocess(self, nb, resources):
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
         restore(nb, _exercise(resources))
         return nb, resources
 
 
-class Examine(NbGraderPreprocessor):
+class Examine(NbGraderPreprocessor):  # type: ignore[misc]
     """Grade the notebook in a process of its own and write a number into every check cell."""
 
     _salt = os.environ.get("AUTOGRADER_SALT") or secrets.token_hex(16)
 
     @_in_the_readers_language()
-    def preprocess(self, nb, resources):
-        names = resources["nbgrader"]
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
         exercise = _exercise(resources)
-        lang = preferred()
-        trust.demand_linux()
-        if os.environ.get("AUTOGRADER_TRUST_SUBMISSIONS") != "1":
-            trust.demand(missing_layers("cpu"))
+        guarantees.demand_linux()
+        trusted = os.environ.get("AUTOGRADER_TRUST_SUBMISSIONS") == "1"
+        conditions = Conditions(self._salt, may_lack=accepted_layers("cpu", trusted))
         with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
             path = Path(folder) / f"{exercise.name}.ipynb"
             nbformat.write(nb, path)
-            graded = grade(names["student"], exercise.name, str(path), self._salt)
-        fill(nb, exercise, graded.result, graded.cells, lang)
-        for part in graded.result["parts"]:
-            self.log.info("%s: %s %g/%d", part["id"], part["verdict"], part["score"], part["max_score"])
+            graded = grade_file(resources["nbgrader"]["student"], exercise.name, path, conditions)
+        fill(nb, exercise, graded.report, graded.cells, preferred())
+        for part in graded.report.parts:
+            self.log.info("%s: %s %g/%d", part.id, part.verdict, part.score, part.max_score)
         return nb, resources

@@ -1,29 +1,37 @@
-"""Where the book teaches a part: the address of its section and what it is called, in both languages."""
+"""Where the book teaches a part: the address and the title of its section, in both languages."""
 
 import re
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from .catalogue import Exercise, Part
-from .language import LANGUAGES
+from .course import PACKAGE
+from .language import Text
 
 SITE = "https://attention-by-hand.github.io/"  # the same as in _config.yml, which is not installed with the package
-BOOK = Path(__file__).resolve().parents[1] / "book"
-WORDS = {"en": "chapter {}, «{}»", "zh": "第 {} 章《{}》"}
+BOOK = PACKAGE.parent / "book"
+WORDS = Text('chapter {}, "{}"', "第 {} 章《{}》")
 HEADING_AFTER = r"^\({label}\)=\n#+ (.+)$"
 
 
-def section(exercise: Exercise, part: Part) -> dict[str, dict[str, str]]:
-    """`{"address": {"en", "zh"}, "title": {"en", "zh"}, "words": {"en", "zh"}}` of the section that teaches this part.
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the book. `words` are what a reader is told: the chapter and the title."""
 
-    `words` are what a reader is told: the chapter and the title.
-    """
-    title = {lang: _heading(exercise, part.section, lang) for lang in LANGUAGES}
-    return {
-        "address": {lang: f"{SITE}{lang}/{exercise.name}.html#{part.section}" for lang in LANGUAGES},
-        "title": title,
-        "words": {lang: WORDS[lang].format(exercise.chapter, title[lang]) for lang in LANGUAGES},
-    }
+    address: Text
+    title: Text
+    words: Text
+
+
+@cache
+def section(exercise: Exercise, part: Part) -> Section:
+    """The section that teaches this part."""
+    title = Text.each(lambda lang: _heading(exercise, part.section, lang))
+    return Section(
+        address=Text.each(lambda lang: f"{SITE}{lang}/{exercise.name}.html#{part.section}"),
+        title=title,
+        words=Text.each(lambda lang: WORDS[lang].format(exercise.chapter, title[lang])),
+    )
 
 
 @cache

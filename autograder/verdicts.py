@@ -1,6 +1,13 @@
 """The eight verdicts, and the exception that carries one out of a suite."""
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .language import Text
+
+if TYPE_CHECKING:
+    from .exam.evidence import Evidence
 
 
 class Verdict(StrEnum):
@@ -14,7 +21,18 @@ class Verdict(StrEnum):
     GRADER_ERROR = "grader_error"
 
 
-# A submission takes the gravest verdict among its parts; a part left out says least about the rest.
+VERDICT_WORDS = {
+    Verdict.PASS: Text("right", "正确"),
+    Verdict.WRONG: Text("wrong", "错误"),
+    Verdict.ERROR: Text("error", "出错"),
+    Verdict.TIMEOUT: Text("too slow", "超时"),
+    Verdict.MEMORY: Text("too much memory", "内存超限"),
+    Verdict.POLICY: Text("not allowed", "违规"),
+    Verdict.MISSING: Text("not written", "未完成"),
+    Verdict.GRADER_ERROR: Text("grader error", "评分程序出错"),
+}
+
+# A submission takes the gravest verdict of its parts. A part that is missing says least about the rest.
 GRAVEST_FIRST = (
     Verdict.GRADER_ERROR,
     Verdict.POLICY,
@@ -27,34 +45,38 @@ GRAVEST_FIRST = (
 )
 
 
-def gravest(verdicts) -> Verdict:
+def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     return min(verdicts, key=GRAVEST_FIRST.index)
 
 
 class Broken(AssertionError):
-    """A promise that was not kept, said in both languages.
+    """A promise that was not kept, in both languages.
 
     `fatal` means that the student's process is gone, so the rest of this part cannot be asked.
-    `evidence` is what it was seen on, kept only where a learner checks their own work (see evidence.py).
+    `evidence` is what it was seen on. It is kept only when a learner checks their own work (see exam/evidence.py).
     """
 
-    evidence = None
+    evidence: "Evidence | None" = None
 
     def __init__(self, verdict: Verdict, en: str, zh: str, fatal: bool = False):
         super().__init__(en)
         self.verdict = verdict
-        self.message = {"en": en, "zh": zh}
+        self.message = Text(en, zh)
         self.fatal = fatal
 
-    def __reduce__(self):
-        return Broken, (self.verdict, self.message["en"], self.message["zh"], self.fatal)
+    def __reduce__(self) -> tuple[type["Broken"], tuple[Verdict, str, str, bool]]:
+        return Broken, (self.verdict, self.message.en, self.message.zh, self.fatal)
+
+    def about(self, subject: str) -> "Broken":
+        """The same, with the name of what broke in front."""
+        return Broken(self.verdict, f"{subject}: {self.message.en}", f"{subject}：{self.message.zh}", self.fatal)
 
 
 def wrong(en: str, zh: str) -> Broken:
     return Broken(Verdict.WRONG, en, zh)
 
 
-def require(condition, en: str, zh: str) -> None:
+def require(condition: object, en: str, zh: str) -> None:
     """Raise `Broken` unless the condition holds."""
     if not condition:
         raise wrong(en, zh)

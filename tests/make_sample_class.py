@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.catalogue import Exercise, find
-from autograder.specimens import hand_in, untouched, with_answer
+from autograder.checks.samples import hand_in, untouched, with_answer
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "sample_class"

@@ -11,12 +11,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder import archives
 from autograder.catalogue import find
+from autograder.checks.samples import solution, untouched
 from autograder.cli import main
-from autograder.collecting import collect
-from autograder.specimens import solution, untouched
-from autograder.submission import InputError
+from autograder.intake import archives
+from autograder.intake.collect import collect
+from autograder.intake.submission import InputError
 
 NOTEBOOK = b'{"cells": []}'
 

@@ -10,11 +10,11 @@ from dataclasses import replace as replace_in
 import nbformat
 import pytest
 
-from autograder.audit import _is_rejected, _mistakes
 from autograder.catalogue import FILE, catalogue
-from autograder.examiner import examination
+from autograder.checks.audit import _is_rejected, _mistakes
+from autograder.exam.examiner import examination
+from autograder.exam.proxy import Local, Student
 from autograder.mistakes import mistakes_of
-from autograder.proxy import Local, Student
 from autograder.reference import ch05_softmax
 
 

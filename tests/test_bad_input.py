@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from autograder.catalogue import find
-from autograder.classrun import Options, run
-from autograder.specimens import hand_in, solution, with_answer
+from autograder.checks.samples import hand_in, solution, with_answer
+from autograder.grading.run import Options, run
 
 MASKS = find("06_masks")
 

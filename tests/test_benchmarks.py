@@ -5,11 +5,12 @@ import doctest
 import pytest
 from rich.console import Console
 
-from autograder.benchmarks import BENCHMARKS, otter, specimens
+from autograder.benchmarks import BENCHMARKS, otter
+from autograder.benchmarks import masks_class as specimens
 from autograder.benchmarks.plot import draw
 from autograder.benchmarks.timing import timed
-from autograder.specimens import solution, with_answer
-from autograder.submission import discover, grade_id
+from autograder.checks.samples import solution, with_answer
+from autograder.intake.submission import discover, grade_id
 
 MASKS = specimens.exercise()
 

@@ -6,22 +6,23 @@ import re
 import pytest
 import torch
 
-from autograder import check, hint, progress
+from autograder import check, hint
 from autograder.catalogue import catalogue, find
-from autograder.evidence import Evidence
-from autograder.grading import grade
-from autograder.heatmap import html as heat_map
-from autograder.heatmap import number, scale, view
-from autograder.hinting import afterwards
-from autograder.lesson import MOST_LINES, learn
+from autograder.checks.samples import hand_in, with_mistake
+from autograder.checks.translations import BOOK
+from autograder.exam.evidence import Evidence
+from autograder.exam.proxy import Student
+from autograder.grading.grade import grade
+from autograder.hints import afterwards
+from autograder.learner import progress
+from autograder.learner.check_part import MOST_LINES, learn
+from autograder.learner.shrink import smallest
+from autograder.learner.traceback import OwnNotebook
 from autograder.mistakes import mistakes_of
-from autograder.pages import BOOK
-from autograder.proxy import Student
 from autograder.reference import ch06_masks
+from autograder.reports.heatmap import html as heat_map
+from autograder.reports.heatmap import number, scale, view
 from autograder.sections import SITE, section
-from autograder.smallest import smallest
-from autograder.specimens import hand_in, with_mistake
-from autograder.usererror import OwnNotebook
 
 MASKS = find("06_masks")
 REFERENCE = {part.name: getattr(ch06_masks, part.name) for part in MASKS.parts}

@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import work
 from autograder.catalogue import catalogue
-from autograder.classrun import Options, run
-from autograder.grading import Graded
-from autograder.mistakes import mistakes_of
-from autograder.specimens import (
+from autograder.checks.samples import (
     as_script,
     hand_in,
     in_as_few_as_possible,
@@ -20,6 +16,10 @@ from autograder.specimens import (
     with_answer,
     with_mistakes,
 )
+from autograder.grading import task as work
+from autograder.grading.grade import Graded
+from autograder.grading.run import Options, run
+from autograder.mistakes import mistakes_of
 
 EXERCISES = list(catalogue().values())
 RIGHT_ANSWERS = Path(__file__).parent / "right_answers"

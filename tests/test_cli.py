@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from autograder.catalogue import FILE, CatalogueError, catalogue, find, load
+from autograder.checks.samples import hand_in, solution, with_answer
 from autograder.cli import COMMANDS, main
-from autograder.release import ReleaseError
-from autograder.selfcheck import check_notebooks
-from autograder.specimens import hand_in, solution, with_answer
-from autograder.told import InputError, Unfinished
-from autograder.trust import UntrustedMachine
-from autograder.work import UnsoundGrader
-from autograder.zygote import ZygoteError
+from autograder.errors import InputError, Unfinished
+from autograder.gradebook.release import ReleaseError
+from autograder.grading.task import UnsoundGrader
+from autograder.isolation.guarantees import UntrustedMachine
+from autograder.isolation.zygote import ZygoteError
+from autograder.learner.check_files import check_notebooks
 
 MASKS = find("06_masks")
 
@@ -101,8 +101,8 @@ def test_a_device_that_is_not_there_is_refused_clearly(capsys, tmp_path):
 def test_the_solution_passes_on_other_devices(device):
     import torch
 
-    from autograder.examiner import examination
-    from autograder.proxy import Local, Student
+    from autograder.exam.examiner import examination
+    from autograder.exam.proxy import Local, Student
 
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there[device]:

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from autograder.comparison import agree, agree_gradients
-from autograder.complexity import grows_at_most, growth
-from autograder.promises import Draw
-from autograder.proxy import Local, Student
+from autograder.exam.comparison import agree, agree_gradients
+from autograder.exam.complexity import grows_at_most, growth
+from autograder.exam.promises import Draw
+from autograder.exam.proxy import Local, Student
 from autograder.verdicts import Broken, Verdict
 
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.complexity import fits_in, grows_at_most, is_straight
-from autograder.grading import grade
-from autograder.proxy import Local, Student
-from autograder.specimens import hand_in, solution, with_answer
+from autograder.checks.samples import hand_in, solution, with_answer
+from autograder.exam.complexity import fits_in, grows_at_most, is_straight
+from autograder.exam.proxy import Local, Student
+from autograder.grading.grade import grade
 from autograder.verdicts import Broken
 
 LENGTHS = (48, 96, 192)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder import cluster as clusters
 from autograder.catalogue import find
-from autograder.classrun import Options, run
-from autograder.cluster import Cluster
+from autograder.checks.samples import hand_in, solution, with_answer, with_mistake
+from autograder.errors import Unfinished
+from autograder.grading import dask as clusters
+from autograder.grading.dask import Cluster
+from autograder.grading.run import Options, run
+from autograder.grading.workers import Lost
 from autograder.mistakes import mistakes_of
-from autograder.specimens import hand_in, solution, with_answer, with_mistake
-from autograder.told import Unfinished
-from autograder.workers import Lost
 
 pytest.importorskip("distributed", reason="needs the package distributed")
 

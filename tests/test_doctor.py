@@ -11,11 +11,23 @@ import ordinary_user
 import pytest
 from rich.console import Console
 
-from autograder import doctor, trust
-from autograder.process import too_slow
-from autograder.proofs import ESCAPES, HOLDS, MISSING, MORE_SECONDS, SECONDS, UNPROVEN, Finding, Laboratory, prove
-from autograder.student import kernel, landlock, sandbox
-from autograder.zygote import ZygoteError
+from autograder.checks import doctor
+from autograder.checks.layers import (
+    ESCAPES,
+    HOLDS,
+    MISSING,
+    MORE_SECONDS,
+    SECONDS,
+    UNPROVEN,
+    Finding,
+    Laboratory,
+    prove,
+)
+from autograder.isolation import guarantees as trust
+from autograder.isolation.process import too_slow
+from autograder.isolation.zygote import ZygoteError
+from autograder.student import sandbox
+from autograder.student.sandbox import kernel, landlock
 
 LANGUAGES = ("en", "zh")
 OF_THE_MACHINE = ("mount", "landlock", "network", "pid", "ipc", "user", "capabilities", "seccomp")

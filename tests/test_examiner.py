@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.diagnosis import CHANCES, _answers_with, diagnose
-from autograder.examiner import Examination, examination
+from autograder.exam.diagnosis import CHANCES, _answers_with, diagnose
+from autograder.exam.examiner import Examination, examination
+from autograder.exam.proxy import Local, Student
+from autograder.exam.symptoms import LEARNERS_SALT, broken_by, symptoms
 from autograder.mistakes.ch09_multi_head import ForgetsTheScale
-from autograder.proxy import Local, Student
-from autograder.recorded import LEARNERS_SALT, broken_by, symptoms
 from autograder.reference import ch05_softmax, ch06_masks, ch09_multi_head
 from autograder.student.perform import tensors_in
 from autograder.verdicts import Broken, Verdict

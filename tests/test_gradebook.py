@@ -12,17 +12,17 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy import text
 
-from autograder import penalties
 from autograder.catalogue import find
+from autograder.checks.samples import hand_in, solution
 from autograder.cli import main
 from autograder.course import COURSE, course_root
-from autograder.entering import Entering
-from autograder.gradebook import Marks, address
-from autograder.journal import Journal
-from autograder.release import generate
-from autograder.specimens import hand_in, solution
-from autograder.submission import InputError, Submission
-from autograder.told import Locked, Unfinished
+from autograder.errors import Locked, Unfinished
+from autograder.gradebook import penalties
+from autograder.gradebook.marks import Marks, address
+from autograder.gradebook.release import generate
+from autograder.grading.journal import Journal
+from autograder.grading.pending import Entering
+from autograder.intake.submission import InputError, Submission
 
 MASKS = find("06_masks")
 WRITERS, STUDENTS = 4, 12

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from autograder import fingerprint as fingerprints
 from autograder.catalogue import find
-from autograder.journal import Journal
-from autograder.specimens import hand_in, solution
-from autograder.submission import Submission, loaded
-from autograder.told import Unfinished
+from autograder.checks.samples import hand_in, solution
+from autograder.errors import Unfinished
+from autograder.grading import fingerprint as fingerprints
+from autograder.grading.journal import Journal
+from autograder.intake.submission import Submission, loaded
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
 

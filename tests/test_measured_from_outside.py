@@ -3,8 +3,8 @@
 import pytest
 
 from autograder.catalogue import find
-from autograder.grading import grade
-from autograder.specimens import hand_in, solution, with_answer
+from autograder.checks.samples import hand_in, solution, with_answer
+from autograder.grading.grade import grade
 
 SOFTMAX = find("05_softmax")
 

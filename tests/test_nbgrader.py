@@ -14,8 +14,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.catalogue import catalogue, find
+from autograder.checks.samples import as_script, hand_in, solution, untouched, with_answer, with_mistake
 from autograder.mistakes import mistakes_of
-from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
 
 MASKS, HEADS = find("06_masks"), find("09_multi_head")
 LOOP = "def masked_attention(q, k, v, mask):\n    while True:\n        pass"

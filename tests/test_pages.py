@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from autograder.pages import accept, faults, fingerprint, listed, parse
+from autograder.checks.translations import accept, faults, fingerprint, listed, parse
 
 PAGE = "06_masks"
 

@@ -12,14 +12,15 @@ from invented import HOSTILE_NAMES, a_class, a_part, a_result, hostile_class, wr
 from make_sample_class import FOLDER as SAMPLE
 from make_sample_class import make
 
-from autograder import report, webpage
 from autograder.catalogue import catalogue, find
-from autograder.classrun import Options, run
-from autograder.findings import seen
+from autograder.exam.part_report import seen
+from autograder.grading.run import Options, run
 from autograder.language import LANGUAGES
-from autograder.lesson import learn
+from autograder.learner.check_part import learn
 from autograder.mistakes import mistakes_of
-from autograder.overview import by_exercise, commonest, distribution, overview, pass_rates
+from autograder.reports import pages as webpage
+from autograder.reports import write as report
+from autograder.reports.statistics import by_exercise, commonest, distribution, overview, pass_rates
 from autograder.sections import section
 
 MASKS = find("06_masks")

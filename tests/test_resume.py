@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import work
 from autograder.catalogue import find
-from autograder.classrun import Options, run
+from autograder.checks.samples import as_script, hand_in, solution, untouched, with_answer, with_mistake
 from autograder.course import COURSE
+from autograder.errors import Unfinished
+from autograder.grading import task as work
+from autograder.grading.run import Options, run
+from autograder.grading.task import Task, given_up
+from autograder.grading.workers import Lost, Workers
+from autograder.intake.submission import Submission
+from autograder.isolation.zygote import shared
 from autograder.mistakes import mistakes_of
-from autograder.specimens import as_script, hand_in, solution, untouched, with_answer, with_mistake
-from autograder.student import kernel
-from autograder.submission import Submission
-from autograder.told import Unfinished
-from autograder.work import Task, given_up
-from autograder.workers import Lost, Workers
-from autograder.zygote import shared
+from autograder.student.sandbox import kernel
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading needs Linux")
 

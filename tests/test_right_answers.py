@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from autograder.catalogue import find
-from autograder.examiner import examination
-from autograder.proxy import Local, Student
-from autograder.selfcheck import namespace_of
-from autograder.submission import Submission, read
+from autograder.exam.examiner import examination
+from autograder.exam.proxy import Local, Student
+from autograder.intake.submission import Submission, read
+from autograder.learner.check_files import namespace_of
 
 ANSWERS = sorted((Path(__file__).parent / "right_answers").glob("*/*.py"))
 SALTS = range(20)

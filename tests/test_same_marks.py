@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder import grading, starvation
 from autograder.catalogue import find
+from autograder.checks.samples import hand_in, solution, untouched, with_answer, with_mistake
+from autograder.grading import grade as grading
+from autograder.isolation import busy as starvation
 from autograder.mistakes import mistakes_of
-from autograder.specimens import hand_in, solution, untouched, with_answer, with_mistake
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading needs Linux")
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import ordinary_user
 import pytest
 
-from autograder import escapes
-from autograder.proofs import LIMITS, Laboratory, Subject, answer_names
+from autograder.checks import escapes
+from autograder.checks.layers import LIMITS, Laboratory, Subject, answer_names
+from autograder.checks.observe import called, named, status_of
+from autograder.isolation.zygote import Zygote
 from autograder.student import sandbox
 from autograder.verdicts import Broken, Verdict
-from autograder.witness import called, named, status_of
-from autograder.zygote import Zygote
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is made of Linux's means")
 

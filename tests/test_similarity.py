@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autograder.catalogue import catalogue, find
-from autograder.overview import _known
-from autograder.similarity import alike, lines
+from autograder.reports.similarity import alike, lines
+from autograder.reports.statistics import _known
 
 STYLES = Path(__file__).parent / "right_answers"
 MASKS = find("06_masks")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.catalogue import find
-from autograder.sitting import Sitting
+from autograder.isolation.session import Sitting
 from autograder.verdicts import Broken, Verdict
 
 MASKS = find("06_masks")

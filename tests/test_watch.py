@@ -10,14 +10,14 @@ import time
 import pytest
 from rich.console import Console
 
-from autograder import progress
 from autograder.catalogue import catalogue, find
+from autograder.checks.samples import hand_in, solution, with_mistake
 from autograder.cli import main
-from autograder.findings import part_report
+from autograder.exam.part_report import part_report
+from autograder.learner import progress
+from autograder.learner.check_files import first_open, progress_table
+from autograder.learner.progress_page import page
 from autograder.mistakes import mistakes_of
-from autograder.progresspage import page
-from autograder.selfcheck import first_open, progress_table
-from autograder.specimens import hand_in, solution, with_mistake
 from autograder.verdicts import Verdict
 
 MASKS, DROPOUT = find("06_masks"), find("07_dropout")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .checkspeed import check_speed
-from .cluster import dask
+from .dask import dask
 from .growth import growth
 from .plot import draw
 from .site import site

@@ -21,11 +21,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .. import garbage
-from ..catalogue import Exercise, Part, catalogue
-from ..mistakes import mistakes_of
-from ..notebook import check
-from ..progress import PLACE
+from autograder.catalogue import Exercise, Part, catalogue
+from autograder.checks import non_answers
+from autograder.learner.notebook import check
+from autograder.learner.progress import PLACE
+from autograder.mistakes import mistakes_of
 
 KERNEL = "ipykernel.kernelapp"  # what a notebook's own process has loaded before the learner's first cell
 TIMES = 3  # how often an import is measured, and a check that may be the slowest
@@ -37,11 +37,14 @@ ALLOWED = 0.5  # of `import torch`
 def check_speed(console: Console, submissions: int) -> dict:
     """Print each part's ratio, the slowest first, and return the worst of all. There are no submissions here."""
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)  # as pip does when it installs
-    for module in (KERNEL, "autograder.lesson"):
+    for module in (KERNEL, "autograder.learner.check_part"):
         importlib.import_module(module)
     rows, units = [], []
-    for exercise in catalogue().values():  # each with an `import torch` of its own, for the machine's pace changes
-        unit, loading = _import_seconds("torch"), _import_seconds("autograder.lesson", after=f"import torch, {KERNEL}")
+    for exercise in catalogue().values():  # each with an `import torch` of its own, because the machine's pace changes
+        unit, loading = (
+            _import_seconds("torch"),
+            _import_seconds("autograder.learner.check_part", after=f"import torch, {KERNEL}"),
+        )
         units.append(unit)
         found = [_slowest(exercise, part, unit, loading) for part in exercise.parts]
         rows += found
@@ -75,7 +78,7 @@ def _slowest(exercise: Exercise, part: Part, unit: float, loading: float) -> dic
     reference = importlib.import_module(f"autograder.reference.{exercise.module}")
     right = {p.name: getattr(reference, p.name) for p in exercise.parts}
     wrong = {m.name: right | {part.name: m.answer} for m in mistakes_of(exercise.module) if m.part == part.name}
-    wrong[UNKNOWN] = right | {part.name: garbage.disguised(part, right[part.name], _slightly_off)}
+    wrong[UNKNOWN] = right | {part.name: non_answers.disguised(part, right[part.name], _slightly_off)}
     once = {name: _first_check(part, answers) for name, answers in wrong.items()}
     seconds = {name: _middle(part, wrong[name]) for name in sorted(once, key=once.get)[-SLOWEST:]}
     slowest = max(seconds, key=seconds.get)

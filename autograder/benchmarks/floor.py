@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import torch
 
-from .specimens import ASSERTS, without_checks
+from .masks_class import ASSERTS, without_checks
 
 
 def main(folder: Path, out: Path) -> None:
@@ -23,7 +23,7 @@ def main(folder: Path, out: Path) -> None:
             os.wait()
             running -= 1
         if os.fork() == 0:
-            _sit(cells)
+            _run(cells)
         running += 1
     while running:
         os.wait()
@@ -31,7 +31,7 @@ def main(folder: Path, out: Path) -> None:
     out.write_text(json.dumps({"seconds_each": (time.monotonic() - started) / len(codes)}))
 
 
-def _sit(cells: list[str]) -> None:
+def _run(cells: list[str]) -> None:
     namespace: dict = {}
     try:
         for source in cells:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import specimens
+from . import masks_class
 from .timing import grade
 
 
@@ -15,7 +15,7 @@ def growth(console: Console, submissions: int) -> dict:
     each = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
-            specimens.right_and_wrong(Path(folder) / "submitted", size)
+            masks_class.right_and_wrong(Path(folder) / "submitted", size)
             console.print(f"{size} submissions …")
             run = grade(Path(folder))
         graded = run.lines[:size]

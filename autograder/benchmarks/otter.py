@@ -1,4 +1,4 @@
-"""`otter run` on our submissions, in an environment of its own, for its pins and ours do not agree."""
+"""`otter run` on our submissions, in an environment of its own, because its pins and ours do not agree."""
 
 import json
 import subprocess
@@ -9,8 +9,9 @@ from pathlib import Path
 import nbformat
 from rich.console import Console
 
-from ..course import course_root
-from . import specimens
+from autograder.course import course_root
+
+from . import masks_class
 from .timing import place, timed
 
 WANTED = "otter-grader==7.0.0"
@@ -25,7 +26,7 @@ def seconds(submitted: Path, folder: Path, console: Console) -> float:
     python = _environment(console)
     tests = folder / "tests"
     tests.mkdir(parents=True)
-    for part, statements in specimens.ASSERTS.items():
+    for part, statements in masks_class.ASSERTS.items():
         (tests / f"{part}.py").write_text(_test(part, statements), encoding="utf-8")
     otter = ["-m", "otter"]
     timed(
@@ -36,7 +37,7 @@ def seconds(submitted: Path, folder: Path, console: Console) -> float:
     total = 0.0
     for path in sorted(submitted.glob("*/*/*.ipynb")):
         work = folder / f"{path.parts[-3]}.ipynb"
-        nbformat.write(specimens.without_checks(nbformat.read(path, as_version=4)), work)
+        nbformat.write(masks_class.without_checks(nbformat.read(path, as_version=4)), work)
         graded = folder / f"{work.stem}_graded"
         graded.mkdir()
         command = [*otter, "run", work.name, "-a", "autograder.zip", "-o", graded.name, "--no-logo"]
@@ -47,8 +48,8 @@ def seconds(submitted: Path, folder: Path, console: Console) -> float:
 
 def _look(results: Path, right: bool) -> None:
     """A grader that ran nothing would be fast."""
-    tests = [test for test in json.loads(results.read_text())["tests"] if test["name"] in specimens.ASSERTS]
-    if len(tests) != len(specimens.ASSERTS) or (right and any(test["score"] < test["max_score"] for test in tests)):
+    tests = [test for test in json.loads(results.read_text())["tests"] if test["name"] in masks_class.ASSERTS]
+    if len(tests) != len(masks_class.ASSERTS) or (right and any(test["score"] < test["max_score"] for test in tests)):
         raise RuntimeError(f"{results}: otter did not run every test, or took a right answer for wrong")
 
 

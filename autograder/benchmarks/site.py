@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..course import EXERCISES, course_root
+from autograder.course import EXERCISES, course_root
+
 from .timing import timed
 
 

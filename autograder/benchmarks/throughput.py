@@ -15,9 +15,10 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from rich.console import Console
 
-from ..course import EXERCISES, SOLUTIONS
-from ..specimens import hand_in, solution
-from . import otter, specimens
+from autograder.checks.samples import hand_in, solution
+from autograder.course import EXERCISES, SOLUTIONS
+
+from . import masks_class, otter
 from .timing import grade, timed
 
 STOCK_CONFIG = """c = get_config()
@@ -31,8 +32,8 @@ def throughput(console: Console, submissions: int) -> dict:
     number = 2 * submissions // 3
     with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
         both, rest, stock = (Path(folder) / name for name in ("both", "rest", "stock"))
-        specimens.right_and_wrong(both / "submitted", number)
-        specimens.broken(rest / "submitted", submissions - number)
+        masks_class.right_and_wrong(both / "submitted", number)
+        masks_class.broken(rest / "submitted", submissions - number)
         console.print(f"ours: {number} right and wrong submissions …")
         ours = grade(both).seconds / number
         each = [r["seconds"] for r in json.loads((both / "grades" / "results.json").read_text())["submissions"]]
@@ -70,10 +71,10 @@ def _floor(folder: Path) -> float:
 
 def _stock(submitted: Path, course: Path) -> float:
     """`nbgrader autograde` on a course of its own, whose tests are plain asserts in the notebook."""
-    exercise = specimens.exercise()
+    exercise = masks_class.exercise()
     (course / EXERCISES).mkdir(parents=True)
     (course / "nbgrader_config.py").write_text(STOCK_CONFIG, encoding="utf-8")
-    hand_in(course, SOLUTIONS, exercise, specimens.with_asserts(solution(exercise)))
+    hand_in(course, SOLUTIONS, exercise, masks_class.with_asserts(solution(exercise)))
     shutil.copytree(submitted, course / "submitted")
     timed(["-m", "nbgrader", "generate_assignment", exercise.name, "--force"], course)
     run = timed(["-m", "nbgrader", "autograde", exercise.name], course)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..course import course_root
+from autograder.course import course_root
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,31 @@
 """The wrong answers people really write, each with a name and a sentence in both languages.
 
-A mistake stands in for one part. It may lean on the reference for everything that is not its own wrongness.
+A mistake stands in for one part. It may use the reference for everything except its own fault.
 """
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from autograder.language import Text
+
+Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Mistake:
     name: str
     part: str
-    text: dict[str, str]
-    answer: object  # the wrong function or class
+    text: Text
+    answer: Callable[..., Any]  # the wrong function or class
 
 
-def mistake(part: str, *, en: str, zh: str):
+def mistake(part: str, *, en: str, zh: str) -> Callable[[Answer], Answer]:
     """Register a wrong answer to `part`, with the sentence that names it."""
 
-    def register(answer):
-        answer.mistake = Mistake(answer.__name__, part, {"en": en, "zh": zh}, answer)
+    def register(answer: Answer) -> Answer:
+        setattr(answer, "mistake", Mistake(answer.__name__, part, Text(en, zh), answer))  # noqa: B010 — a class, too
         return answer
 
     return register

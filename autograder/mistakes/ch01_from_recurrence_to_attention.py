@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch01_from_recurrence_to_attention as right
+
+from . import mistake
 
 # additive_scores
 

@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch02_query_key_value as right
+
+from . import mistake
 
 # project_qkv
 

@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch03_scaled_dot_product as right
+
+from . import mistake
 
 # attention_loops
 

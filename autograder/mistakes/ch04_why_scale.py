@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch04_why_scale as right
+
+from . import mistake
 
 # score_variance
 

@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch06_masks as right
+
+from . import mistake
 
 # causal_mask
 

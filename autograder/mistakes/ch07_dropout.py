@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch07_dropout as right
+
+from . import mistake
 
 # attention_dropout
 

@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch08_engineering_sdpa as right
+
+from . import mistake
 
 
 def _keep(x, p):

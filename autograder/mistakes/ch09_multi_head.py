@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch09_multi_head as right
+
+from . import mistake
 
 # split_heads
 

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.mistakes import mistake
 from autograder.reference import ch10_engineering_mha as right
+
+from . import mistake
 
 
 class _Steps:

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.mistakes import mistake
 from autograder.reference import ch11_self_cross_causal as right
+
+from . import mistake
 
 # CrossAttention
 

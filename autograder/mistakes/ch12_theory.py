@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch12_theory as right
+
+from . import mistake
 
 # log_weight_rank
 

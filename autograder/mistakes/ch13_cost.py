@@ -1,7 +1,8 @@
 """Chapter 13: costs that are counted too low, too high, or in the wrong unit."""
 
-from autograder.mistakes import mistake
 from autograder.reference import ch13_cost as right
+
+from . import mistake
 
 # attention_flops
 

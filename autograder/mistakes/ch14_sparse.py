@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch14_sparse as right
+
+from . import mistake
 
 # longformer_mask
 

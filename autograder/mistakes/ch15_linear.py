@@ -2,8 +2,9 @@
 
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch15_linear as right
+
+from . import mistake
 
 # linear_attention
 

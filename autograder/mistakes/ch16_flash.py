@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 
-from autograder.mistakes import mistake
 from autograder.reference import ch16_flash as right
+
+from . import mistake
 
 NOWHERE = -torch.inf
 

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.mistakes import mistake
 from autograder.reference import ch17_applications as right
+
+from . import mistake
 
 # patchify
 

@@ -6,8 +6,9 @@ The first mistake of each repair is the code that the notebook shows as `given_N
 import torch
 import torch.nn.functional as F
 
-from autograder.mistakes import mistake
 from autograder.reference import ch18_errata_hunt as right
+
+from . import mistake
 
 # 01: transpose
 

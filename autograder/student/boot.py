@@ -1,8 +1,8 @@
 """Start the zygote in an interpreter that knows nothing of the course.
 
 Run as a file with `-I -S`: no site packages, no .pth files, no environment. The package `autograder` is replaced by an
-empty one that holds only this folder, so that no suite, reference or solution can ever be imported here; its `check` and
-`hint` do nothing, for a submitted notebook calls them.
+empty one that holds only this folder, so that no suite, reference or solution can ever be imported here. Its `check` and
+`hint` do nothing; they are there because a submitted notebook calls them.
 """
 
 import importlib.util
@@ -29,9 +29,9 @@ def boot(settings: dict) -> None:
     place.loader.exec_module(student)
     for name in settings["preload"]:
         importlib.import_module(name)
-    from autograder.student import zygote
+    from autograder.student import server
 
-    zygote.main(settings)
+    server.main(settings)
 
 
 if __name__ == "__main__":

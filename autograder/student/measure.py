@@ -4,7 +4,7 @@ flops, elements   the work: multiplications and additions of matrix products; nu
 largest           elements of the largest tensor made
 live              bytes of all tensors made and alive at once, at the peak: many small tiles count together
 reduced           the most numbers that one reduction (a sum, a maximum, a softmax, a matrix product) made into one;
-                  a row that leaves PyTorch counts as one, for what becomes of it there is out of sight
+                  a row that leaves PyTorch counts as one, because nobody sees what becomes of it there
 left              elements that left PyTorch by `.numpy()`, `.tolist()` and the like
 python            bytes of Python and NumPy objects alive at once, at the peak (traced in a call of its own)
 
@@ -17,18 +17,22 @@ memory of the process from outside for that.
 
 import tracemalloc
 import weakref
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 from torch.utils.flop_counter import flop_registry
 
+from .nested import SEQUENCES, tensors
+
 aten = torch.ops.aten
-SEQUENCES = (tuple, list)
 
 
-def _fused_attention_flops(query, key, value, *rest, **named) -> int:
+def _fused_attention_flops(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *rest: Any, **named: Any
+) -> int:
     *batch, queries, width = query.shape
     pairs = queries * key.shape[-2]
     for size in batch:
@@ -50,7 +54,7 @@ class _Kernels(TorchDispatchMode):
     facts: ClassVar[dict[int, "_Facts"]] = {}  # by the identity of the kernel: it is asked a thousand times
 
     @classmethod
-    def _should_skip_dynamo(cls):
+    def _should_skip_dynamo(cls) -> bool:
         return False  # nothing is compiled here, and keeping the compiler out would first import it
 
     def __init__(self, given: set[int]):
@@ -62,9 +66,9 @@ class _Kernels(TorchDispatchMode):
         self.largest = 0
         self.reduced = 0
         self.live = self.most_live = 0
-        self.alive: dict[int, tuple[weakref.ref, int]] = {}  # by the identity of the storage: itself and its bytes
+        self.alive: dict[int, tuple[weakref.ref[Any], int]] = {}  # by the identity of the storage: itself and its bytes
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = function(*args, **kwargs)
         facts = self.facts.get(id(function)) or self.facts.setdefault(id(function), _Facts(function))
@@ -73,7 +77,7 @@ class _Kernels(TorchDispatchMode):
             self.flops += facts.flops(*args, **kwargs, out_val=out)
         if facts.reduces:
             self.reduced = max(self.reduced, _reduced(facts.name, args, kwargs, out))
-        made = _tensors(out)
+        made = tensors(out)
         if not facts.view:
             self.elements += _elements(made) + _elements(args[1:] if facts.gathers else args)
         for tensor in made:
@@ -82,12 +86,12 @@ class _Kernels(TorchDispatchMode):
                 self._follow(storage, tensor.element_size())
         return out
 
-    def _follow(self, storage, element: int) -> None:
+    def _follow(self, storage: Any, element: int) -> None:
         """Count the storage as live until it is freed."""
         key, size = id(storage), storage.nbytes()
         reference, known = self.alive.get(key, (None, 0))
         if reference is None or reference() is not storage:
-            reference = weakref.ref(storage, lambda dead: self._bury(key, dead))
+            reference = weakref.ref(storage, lambda dead: self._freed(key, dead))
         elif size == known:
             return
         self.alive[key] = reference, size
@@ -97,15 +101,15 @@ class _Kernels(TorchDispatchMode):
         if self.live > self.most_live:
             self.most_live = self.live
 
-    def _bury(self, key: int, dead: weakref.ref) -> None:
-        if self.alive.get(key, (None,))[0] is dead:
+    def _freed(self, key: int, dead: weakref.ref[Any]) -> None:
+        if self.alive.get(key, (None, 0))[0] is dead:
             self.live -= self.alive.pop(key)[1]
 
 
 class _Facts:
-    """What is the same whenever a kernel is used: its name, how to count its FLOPs, what it does with what it is given."""
+    """What is the same at every use of a kernel: its name, how to count its FLOPs, what it does with its arguments."""
 
-    def __init__(self, function):
+    def __init__(self, function: Any):
         packet = function._overloadpacket
         self.function = function  # kept, so that its identity stays its own
         self.name = packet._qualified_op_name.removeprefix("aten::")
@@ -115,43 +119,37 @@ class _Facts:
         self.reduces = not self.view and (self.name in CONTRACT or self.name in SHRINK or self.name in RUN_ALONG)
 
 
-def _flops_by_shape(counter):
-    """PyTorch's own formula, which speaks of shapes; its wrapper walks through the arguments as a tree, which is slow."""
+def _flops_by_shape(counter: Any) -> Callable[..., int] | None:
+    """PyTorch's own formula, which takes shapes. Its wrapper walks through the arguments as a tree, which is slow."""
     formula = getattr(counter, "__wrapped__", None)
     if formula is None:
-        return counter
+        found: Callable[..., int] | None = counter
+        return found
 
-    def flops(*args, out_val, **kwargs):
+    def flops(*args: Any, out_val: Any, **kwargs: Any) -> int:
         shapes = [arg.shape if isinstance(arg, torch.Tensor) else arg for arg in args]
         named = {name: arg.shape if isinstance(arg, torch.Tensor) else arg for name, arg in kwargs.items()}
-        out = out_val.shape if isinstance(out_val, torch.Tensor) else [tensor.shape for tensor in _tensors(out_val)]
-        return formula(*shapes, **named, out_shape=out)
+        out = out_val.shape if isinstance(out_val, torch.Tensor) else [tensor.shape for tensor in tensors(out_val)]
+        return int(formula(*shapes, **named, out_shape=out))
 
     return flops
 
 
-def _reduced(name, args, kwargs, out) -> int:
+def _reduced(name: str, args: Any, kwargs: dict[str, Any], out: Any) -> int:
     """How many numbers this kernel makes into one. Whether all or any are true is a question, not a reduction."""
     if name in CONTRACT:
-        return args[CONTRACT[name]].shape[-1]
+        return int(args[CONTRACT[name]].shape[-1])
     if not args[0].is_floating_point() or not args[0].dim():
         return 0
     if name in RUN_ALONG:
-        return args[0].shape[kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)]
+        along = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
+        return int(args[0].shape[along])
     if len(args) > 1 and isinstance(args[1], torch.Tensor):
         return 0  # the larger of two tensors, place by place
-    return args[0].numel() // max(_tensors(out)[0].numel(), 1)
+    return int(args[0].numel() // max(tensors(out)[0].numel(), 1))
 
 
-def _tensors(value):
-    if isinstance(value, torch.Tensor):
-        return (value,)
-    if isinstance(value, SEQUENCES):
-        return [tensor for item in value for tensor in _tensors(item)]
-    return ()
-
-
-def _elements(values) -> int:
+def _elements(values: Sequence[Any]) -> int:
     """How many numbers there are in all tensors among these."""
     count = 0
     for value in values:
@@ -163,17 +161,17 @@ def _elements(values) -> int:
 
 
 class _Functions(TorchFunctionMode):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
         self.left = self.longest_row = 0
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(function, "__name__", "?")
         self.names.add(name)
         if name in WAYS_OUT:
-            self.left += sum(tensor.numel() for tensor in _tensors(args[:1]))
-            self.longest_row = max([self.longest_row, *(t.shape[-1] for t in _tensors(args[:1]) if t.dim())])
+            self.left += sum(tensor.numel() for tensor in tensors(args[:1]))
+            self.longest_row = max([self.longest_row, *(t.shape[-1] for t in tensors(args[:1]) if t.dim())])
         return function(*args, **(kwargs or {}))
 
 
@@ -182,11 +180,11 @@ class _Names(TorchDispatchMode):
 
     _should_skip_dynamo = _Kernels._should_skip_dynamo
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.operators: set[str] = set()
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.operators.add(function._overloadpacket.__name__)
         return function(*args, **(kwargs or {}))
 
@@ -201,20 +199,20 @@ class Watch:
         self.functions, self.kernels = _Functions(), None if trapped else _Names()
         self.intact = False
 
-    def __enter__(self):
+    def __enter__(self) -> "Watch":
         self.functions.__enter__()
         if self.kernels:
             self.kernels.__enter__()
         return self
 
-    def __exit__(self, *failure):
+    def __exit__(self, *failure: Any) -> None:
         self.intact = _get_current_function_mode() is self.functions
         if self.kernels:
             self.intact &= _get_current_dispatch_mode() is self.kernels
             self.kernels.__exit__(*failure)
         self.functions.__exit__(*failure)
 
-    def counts(self) -> dict:
+    def counts(self) -> dict[str, Any]:
         used = self.functions.names | (self.kernels.operators if self.kernels else set())
         return {"intact": self.intact, "operators": sorted(used)}
 
@@ -227,17 +225,17 @@ class Measurement:
         self.functions = _Functions()
         self.intact = False
 
-    def __enter__(self):
+    def __enter__(self) -> "Measurement":
         self.functions.__enter__()
         self.kernels.__enter__()
         return self
 
-    def __exit__(self, *failure):
+    def __exit__(self, *failure: Any) -> None:
         self.intact = _get_current_dispatch_mode() is self.kernels
         self.kernels.__exit__(*failure)
         self.functions.__exit__(*failure)
 
-    def counts(self) -> dict:
+    def counts(self) -> dict[str, Any]:
         return {
             "intact": self.intact,
             "flops": int(self.kernels.flops),
@@ -253,20 +251,20 @@ class Measurement:
 class Tracing:
     """Follow Python and NumPy objects inside the `with` block, and nothing else: what a watcher makes would be followed too."""
 
-    def __init__(self):
-        self.ours = not tracemalloc.is_tracing()  # whoever traces this process already is not disturbed
+    def __init__(self) -> None:
+        self.ours = not tracemalloc.is_tracing()  # do not disturb somebody who traces this process already
         self.intact, self.python = False, 0
 
-    def __enter__(self):
+    def __enter__(self) -> "Tracing":
         if self.ours:
             tracemalloc.start()
         return self
 
-    def __exit__(self, *failure):
+    def __exit__(self, *failure: Any) -> None:
         self.intact = tracemalloc.is_tracing()
         if self.ours:
             self.python = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
 
-    def counts(self) -> dict:
+    def counts(self) -> dict[str, Any]:
         return {"intact": self.intact, "python": int(self.python), "operators": []}

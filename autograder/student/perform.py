@@ -6,13 +6,18 @@ A request is a dict with "do"; the answer is a dict with "value", or with "error
 
 import inspect
 import linecache
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import nn
 
+from .autograd import starts
 from .measure import Measurement, Tracing, Watch
-from .wire import Handle, Seeded, WireError, encode
+from .nested import mapped, tensors
+from .trap import Trap
+from .wire import Answer, Handle, Request, Seeded, WireError, encode
 
 LONGEST_TEXT = 500
 TRACEBACK_LINES = 4
@@ -25,28 +30,28 @@ OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memo
 class Performer:
     """`trap` stops forbidden operators for good; it knows those of the CPU."""
 
-    def __init__(self, namespace: dict, device: str = "cpu", trap=None):
+    def __init__(self, namespace: dict[str, Any], device: str = "cpu", trap: Trap | None = None):
         self.namespace = namespace
         self.device = device
         self.trap = trap
         self.modules: list[nn.Module] = []
 
-    def perform(self, request: dict) -> dict:
+    def perform(self, request: Request) -> Answer:
         if self.trap:
             self.trap.sprung.clear()
         try:
-            return getattr(self, f"do_{request['do']}")(**{k: v for k, v in request.items() if k != "do"})
+            answer: Answer = getattr(self, f"do_{request['do']}")(**{k: v for k, v in request.items() if k != "do"})
         except BaseException as raised:
-            answer = {"error": self.told(raised)}
+            answer = {"error": self.describe(raised)}
             if self.trap and self.trap.sprung:
                 answer["counts"] = {"operators": sorted(self.trap.sprung)}
-            return answer
+        return answer
 
-    def told(self, raised: BaseException) -> dict:
+    def describe(self, raised: BaseException) -> dict[str, Any]:
         """What is said about an error of the student's code."""
         return describe(raised, self.namespace)
 
-    def reply(self, request: dict) -> bytes:
+    def reply(self, request: Request) -> bytes:
         """The answer as a frame; an answer that may not cross the wire becomes an error."""
         try:
             return encode(self.perform(request))
@@ -56,22 +61,22 @@ class Performer:
         except BaseException as raised:
             return encode({"error": describe(raised, self.namespace)})
 
-    def do_defined(self, names) -> dict:
+    def do_defined(self, names: Iterable[str]) -> Answer:
         """Which of these names exist, and what they are."""
         return {"value": {name: _kind(self.namespace.get(name)) for name in names}}
 
     def do_call(
         self,
-        target,
-        args=(),
-        kwargs=None,
-        wrt=(),
-        cotangents=None,
-        parameters=False,
-        count=False,
-        trace=False,
-        forbidden=(),
-    ) -> dict:
+        target: str | Handle,
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        wrt: Sequence[int | str] = (),
+        cotangents: Sequence[torch.Tensor | None] | None = None,
+        parameters: bool = False,
+        count: bool = False,
+        trace: bool = False,
+        forbidden: Sequence[str] = (),
+    ) -> Answer:
         """Call a function or a module; with `cotangents` differentiate it too.
 
         With `count` count what it does, with `trace` the memory of Python objects. `forbidden` operators refuse, or are
@@ -82,41 +87,41 @@ class Performer:
         inputs = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
         for tensor in inputs:
             tensor.requires_grad_(True)
-        given = list(tensors_in((args, kwargs)))
+        given = tensors((args, kwargs))
         before = [_clone(_detach(tensor)) for tensor in given]
         cotangents = self._fresh(cotangents)
         chance = _state_of_chance()
-        watch = nullcontext()
+        watch: Measurement | Tracing | Watch | None = None
         if count:
             watch = Measurement(given)
         elif trace:
             watch = Tracing()
         elif forbidden:
             watch = Watch(trapped=self.trap is not None)
-        with self.trap.waiting_for(forbidden) if self.trap else nullcontext(), watch:
+        with self.trap.waiting_for(forbidden) if self.trap else nullcontext(), watch or nullcontext():
             value = function(*args, **kwargs)
-            answer = {"value": value}
+            answer: Answer = {"value": value}
             if cotangents is not None:
                 named = dict(function.named_parameters()) if parameters else {}
                 found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
-        if count or trace or forbidden:
+        if watch is not None:
             answer["counts"] = watch.counts()
             answer["counts"]["operators"] += sorted(self.trap.sprung) if self.trap else []
         answer["stirred"] = not _equal(chance, _state_of_chance())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
-        if list(map(id, tensors_in((args, kwargs)))) != list(map(id, given)):
+        if list(map(id, tensors((args, kwargs)))) != list(map(id, given)):
             answer["changed"].append(True)  # a list or a dict holds other tensors than before
         if isinstance(value, nn.Module):
             self.modules.append(value)
             answer["value"] = Handle(len(self.modules) - 1)
         return answer
 
-    def do_parameters(self, target) -> dict:
+    def do_parameters(self, target: Handle) -> Answer:
         return {"value": {name: weight.detach() for name, weight in self._find(target).named_parameters()}}
 
-    def do_load(self, target, state) -> dict:
+    def do_load(self, target: Handle, state: dict[str, torch.Tensor]) -> Answer:
         """Set parameters by name. Every name must exist with that shape; others keep their value."""
         weights = dict(self._find(target).named_parameters())
         with torch.no_grad():
@@ -130,33 +135,31 @@ class Performer:
                 weights[name].copy_(tensor)
         return {"value": None}
 
-    def do_mode(self, target, training, dtype=None) -> dict:
+    def do_mode(self, target: Handle, training: bool, dtype: torch.dtype | None = None) -> Answer:
         self._find(target).train(training)
         if dtype is not None:
             self._find(target).to(dtype)
         return {"value": None}
 
-    def _find(self, target):
+    def _find(self, target: str | Handle) -> Any:
         if isinstance(target, Handle):
             return self.modules[target.number]
         if self.namespace.get(target) is None:
             raise NameError(f"name {target!r} is not defined")
         return self.namespace[target]
 
-    def _fresh(self, value):
-        """A copy that the student may spoil."""
-        if isinstance(value, torch.Tensor):
-            return value.detach().to(self.device, copy=True)
-        if isinstance(value, Seeded):
-            return value.generator(self.device)
-        if isinstance(value, list | tuple):
-            return type(value)(self._fresh(item) for item in value)
-        if isinstance(value, dict):
-            return {key: self._fresh(item) for key, item in value.items()}
-        return value
+    def _fresh(self, value: Any) -> Any:
+        """A copy that the student may change."""
+
+        def copied(leaf: Any) -> Any:
+            if isinstance(leaf, torch.Tensor):
+                return leaf.detach().to(self.device, copy=True)
+            return leaf.generator(self.device) if isinstance(leaf, Seeded) else leaf
+
+        return mapped(value, copied)
 
 
-def describe(raised: BaseException, namespace: dict) -> dict:
+def describe(raised: BaseException, namespace: dict[str, Any]) -> dict[str, Any]:
     """What was raised, and the lines of the student's own code that led to it."""
     kind = type(raised).__name__
     try:
@@ -177,13 +180,15 @@ def describe(raised: BaseException, namespace: dict) -> dict:
     return {"kind": kind, "kinds": kinds, "text": text, "lines": lines[-TRACEBACK_LINES:], "raised_in": module}
 
 
-def _kind(value) -> str | None:
+def _kind(value: object) -> str | None:
     if value is None:
         return None
     return "class" if inspect.isclass(value) else "function" if callable(value) else "value"
 
 
-def _vjp(value, inputs, cotangents) -> list:
+def _vjp(
+    value: Any, inputs: list[torch.Tensor], cotangents: Sequence[torch.Tensor | None]
+) -> list[torch.Tensor | None]:
     """Gradients of the outputs weighted by `cotangents`; None where no gradient flows or the shape is wrong."""
     pairs = [
         (output, weight.to(output.dtype))
@@ -196,40 +201,7 @@ def _vjp(value, inputs, cotangents) -> list:
     return list(torch.autograd.grad(list(starts(pairs)), inputs, allow_unused=True))
 
 
-class _Start(torch.autograd.Function):
-    """A single number whose gradient with respect to `output` is `weight`, exactly."""
-
-    @staticmethod
-    def forward(ctx, output, weight):
-        ctx.weight = weight
-        return output.new_zeros(())
-
-    @staticmethod
-    def backward(ctx, one):
-        return ctx.weight, None
-
-
-def starts(pairs):
-    """Where a backward pass begins, from (output, its cotangent).
-
-    To be given cotangents as such, `torch.autograd.grad` first imports PyTorch's symbolic shapes and with them SymPy,
-    which takes longer than checking an answer.
-    """
-    return (_Start.apply(output, weight) for output, weight in pairs)
-
-
-def tensors_in(value):
-    """All tensors in nested lists, tuples and dicts."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
-    elif isinstance(value, dict):
-        yield from tensors_in(list(value.values()))
-
-
-def _same(old, new) -> bool:
+def _same(old: torch.Tensor, new: torch.Tensor) -> bool:
     if old.shape != new.shape:
         return False
     return _equal(old, new) or _equal(_nan_to_num(old, nan=0.5), _nan_to_num(_detach(new), nan=0.5))

@@ -6,7 +6,9 @@ Does not stop: code that finds the trap in the memory of its own process and tak
 """
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -18,10 +20,10 @@ class Trap:
         self.names: frozenset[str] = frozenset()
         self.sprung: set[str] = set()
         self.stays = stays
-        self._library = None
+        self._library: Any = None
 
     @contextmanager
-    def waiting_for(self, names):
+    def waiting_for(self, names: Iterable[str]) -> Iterator[None]:
         """Inside, these operators refuse to run; `sprung` gathers those that were tried."""
         self.set(names)
         try:
@@ -30,13 +32,14 @@ class Trap:
             if not self.stays:
                 self.set(())
 
-    def set(self, names) -> None:
+    def set(self, names: Iterable[str]) -> None:
         """Let these operators of `aten`, and no others, refuse to run from now on."""
-        if self.names == frozenset(names):
+        wanted = frozenset(names)
+        if self.names == wanted:
             return
         if self._library is not None:
             self._library._destroy()  # the operators are again what they were
-        self.names, self._library = frozenset(names), torch.library.Library("aten", "IMPL") if names else None
+        self.names, self._library = wanted, torch.library.Library("aten", "IMPL") if wanted else None
         for name in self.names:
             packet = getattr(torch.ops.aten, name, None)  # a function of Python is left to the watchers
             for overload in packet.overloads() if packet is not None else ():
@@ -46,8 +49,8 @@ class Trap:
                         name if overload == "default" else f"{name}.{overload}", self._refuse(name), "CPU"
                     )
 
-    def _refuse(self, name: str):
-        def refuse(*args, **kwargs):
+    def _refuse(self, name: str) -> Callable[..., Any]:
+        def refuse(*args: Any, **kwargs: Any) -> Any:
             self.sprung.add(name)
             raise RuntimeError(f"{name} does the exercise for you; write it by hand")
 

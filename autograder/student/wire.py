@@ -5,19 +5,26 @@ Everything a peer sends is data to be checked: sizes are limited before they are
 and whatever does not decode raises `WireError`.
 """
 
+import ctypes
 import json
 import math
+import socket
 import struct
 import time
+from typing import Any
 
+import safetensors
 import torch
-from safetensors import SafetensorError, TensorSpec, serialize
+from safetensors import SafetensorError, serialize
 from safetensors.torch import load as load_tensors
 
 HEADER = struct.Struct(">II")
 LARGEST_FRAME = 64 * 2**20
 DEEPEST = 32
 PIECE = 2**15  # bytes read at once
+
+Request = dict[str, Any]  # "do", and what it needs
+Answer = dict[str, Any]  # "value", or "error" when the student's code raised
 
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -49,7 +56,7 @@ class Handle:
         self.number = number
 
 
-def encode(value) -> bytes:
+def encode(value: Any) -> bytes:
     """Pack `value` into one frame."""
     tensors: dict[str, torch.Tensor] = {}
     text = json.dumps(_lower(value, tensors, 0), allow_nan=False, separators=(",", ":")).encode()
@@ -59,7 +66,7 @@ def encode(value) -> bytes:
     return HEADER.pack(len(text), len(blob)) + text + blob
 
 
-def decode(text: bytes, blob: bytes, device: str = "cpu"):
+def decode(text: bytes, blob: bytes, device: str = "cpu") -> Any:
     """Unpack the two halves of a frame."""
     try:
         tensors = load_tensors(blob) if blob else {}
@@ -68,7 +75,7 @@ def decode(text: bytes, blob: bytes, device: str = "cpu"):
         raise WireError(f"a message that cannot be read: {type(broken).__name__}") from None
 
 
-def _lower(value, tensors, depth):
+def _lower(value: Any, tensors: dict[str, torch.Tensor], depth: int) -> Any:
     if depth > DEEPEST:
         raise WireError("the value is nested too deeply")
     if value is None or type(value) in (bool, str):
@@ -108,14 +115,13 @@ def _lower(value, tensors, depth):
     raise WireError(f"a {type(value).__name__} is neither a tensor nor a number")
 
 
-def _spec(tensor) -> TensorSpec:
-    """Where safetensors finds the bytes; the tensor must outlive it."""
-    return TensorSpec(
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        shape=list(tensor.shape),
-        data_ptr=tensor.data_ptr(),
-        data_len=tensor.numel() * tensor.element_size(),
-    )
+def _spec(tensor: torch.Tensor) -> Any:
+    """A tensor as safetensors wants it. From version 0.8 on it reads the bytes in place, so the tensor must outlive it."""
+    about = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+    size = tensor.numel() * tensor.element_size()
+    if not hasattr(safetensors, "TensorSpec"):
+        return about | {"data": ctypes.string_at(tensor.data_ptr(), size)}
+    return safetensors.TensorSpec(**about, data_ptr=tensor.data_ptr(), data_len=size)
 
 
 def _text(value: str) -> str:
@@ -123,7 +129,7 @@ def _text(value: str) -> str:
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
-def _lift(value, tensors, device, depth=0):
+def _lift(value: Any, tensors: dict[str, torch.Tensor], device: str, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list):
@@ -136,7 +142,7 @@ def _lift(value, tensors, device, depth=0):
     if kind == "tensor":
         tensor = tensors[content] if device == "cpu" else tensors[content].to(device)
         if rest and rest[0][1] != "cpu":
-            tensor.came_from = str(rest[0][1])
+            tensor.came_from = str(rest[0][1])  # type: ignore[attr-defined]
         return tensor
     if kind == "tuple":
         return tuple(_lift(item, tensors, device, depth + 1) for item in content)
@@ -157,25 +163,26 @@ def _lift(value, tensors, device, depth=0):
     raise WireError(f"unknown kind {kind!r}")
 
 
-def decode_frame(frame: bytes):
+def decode_frame(frame: bytes) -> Any:
     split = HEADER.size + HEADER.unpack_from(frame)[0]
     return decode(frame[HEADER.size : split], frame[split:])
 
 
-def send(connection, value, deadline: float | None = None) -> None:
+def send(connection: socket.socket, value: Any, deadline: float | None = None) -> None:
     _send_bytes(connection, encode(value), deadline)
 
 
-def _send_bytes(connection, data, deadline):
+def _send_bytes(connection: socket.socket, data: bytes, deadline: float | None) -> None:
     view = memoryview(data)
     while view:
         connection.settimeout(_remaining(deadline))
         view = view[connection.send(view) :]
 
 
-def receive(connection, deadline: float | None = None, device: str = "cpu"):
+def receive(connection: socket.socket, deadline: float | None = None, device: str = "cpu") -> Any:
     """Read one frame. `TimeoutError` past the deadline, `EOFError` when the other side is gone."""
-    parts, size, wanted = [], 0, HEADER.size
+    parts: list[bytes] = []
+    size, wanted, lengths = 0, HEADER.size, (0, 0)
     while size < wanted:
         connection.settimeout(_remaining(deadline))
         part = connection.recv(PIECE)  # mostly all of it: each side speaks only when it is asked
@@ -196,7 +203,7 @@ def receive(connection, deadline: float | None = None, device: str = "cpu"):
     return decode(frame[HEADER.size : split], frame[split:], device)
 
 
-def _remaining(deadline):
+def _remaining(deadline: float | None) -> float | None:
     if deadline is None:
         return None
     left = deadline - time.monotonic()

@@ -2,8 +2,7 @@
 
 import torch
 
-from autograder.comparison import gradients_match, left_alone, matches
-from autograder.promises import promise
+from autograder.exam import gradients_match, left_alone, matches, promise
 from autograder.reference import ch03_scaled_dot_product as reference
 
 DTYPES = (torch.float32, torch.bfloat16)

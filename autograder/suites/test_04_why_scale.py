@@ -2,9 +2,7 @@
 
 import torch
 
-from autograder.comparison import agree, gradients_match, left_alone, matches
-from autograder.complexity import grows_at_most
-from autograder.promises import promise
+from autograder.exam import agree, gradients_match, grows_at_most, left_alone, matches, promise
 from autograder.reference import ch04_why_scale as reference
 
 LENGTHS = (32, 128, 512)

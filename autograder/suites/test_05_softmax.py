@@ -2,9 +2,7 @@
 
 import torch
 
-from autograder.comparison import gradients_match, left_alone, matches
-from autograder.complexity import fits_in, grows_at_most
-from autograder.promises import promise
+from autograder.exam import fits_in, gradients_match, grows_at_most, left_alone, matches, promise
 from autograder.reference import ch05_softmax as reference
 
 INF = torch.inf

@@ -2,10 +2,8 @@
 
 import torch
 
-from autograder.comparison import agree_gradients, gradients_match, left_alone, matches
-from autograder.promises import promise
+from autograder.exam import agree_gradients, gradients_match, left_alone, matches, promise, require
 from autograder.reference import ch06_masks as reference
-from autograder.verdicts import require
 
 LOW = (torch.float16, torch.bfloat16)
 

@@ -9,10 +9,8 @@ import math
 
 import torch
 
-from autograder.comparison import agree, agree_gradients, gradients_match, matches
-from autograder.promises import promise
+from autograder.exam import agree, agree_gradients, gradients_match, matches, promise, require
 from autograder.reference import ch07_dropout as reference
-from autograder.verdicts import require
 
 SIGMAS = 8  # a right answer strays further once in 10¹⁵ times
 LOWER = (torch.float32, torch.float16, torch.bfloat16)
@@ -112,7 +110,7 @@ def drops(value, weights, p) -> None:
 def test_each_weight_is_dropped_or_scaled_up(student, draw):
     weights, p = shares_out(draw, 3, 14, 25), share(draw)
     value = student.attention_dropout(weights, p, True, generator=draw.seeded())
-    student.recount(gist(value, weights, p))
+    student.replace_transcript(gist(value, weights, p))
     drops(value, weights, p)
 
 
@@ -124,7 +122,7 @@ def test_each_weight_is_dropped_or_scaled_up(student, draw):
 def test_the_share_of_dropped_weights_is_p(student, draw):
     weights = shares_out(draw, 5, 40, 30)
     values = {p: student.attention_dropout(weights, p, True, generator=draw.seeded()) for p in (0.1, 0.25, 0.7)}
-    student.recount([gist(value, weights, p) for p, value in values.items()])
+    student.replace_transcript([gist(value, weights, p) for p, value in values.items()])
     for p, value in values.items():
         drops(value, weights, p)
 
@@ -138,7 +136,7 @@ def test_only_training_drops(student, draw):
     weights, p = shares_out(draw, 3, 14, 25), share(draw)
     resting = student.attention_dropout(weights, p, False, generator=draw.seeded())
     training = student.attention_dropout(weights, p, True, generator=draw.seeded())
-    student.recount([gist(resting, weights, p), gist(training, weights, p)])
+    student.replace_transcript([gist(resting, weights, p), gist(training, weights, p)])
     agree(resting, reference.attention_dropout, weights, p, False)
     drops(training, weights, p)
 
@@ -153,7 +151,7 @@ def test_the_two_ends_of_p(student, draw):
     gradients_match(student, reference.attention_dropout, weights, 1.0, True, wrt=(0,), cotangents=(cotangent,))
     gradients_match(student, reference.attention_dropout, weights, 0.0, True, wrt=(0,), cotangents=(cotangent,))
     value = student.attention_dropout(weights, p, True, generator=draw.seeded())
-    student.recount(gist(value, weights, p))
+    student.replace_transcript(gist(value, weights, p))
     drops(value, weights, p)
 
 
@@ -166,7 +164,7 @@ def test_the_backward_pass_uses_the_same_mask(student, draw):
     weights, p, cotangent = shares_out(draw, 3, 14, 25), share(draw), draw(3, 14, 25)
     asked = {"wrt": (0,), "cotangents": (cotangent,)}
     found = student.vjp("attention_dropout", weights, p, True, generator=draw.seeded(), **asked)
-    student.recount([gist(found.value, weights, p), slopes(found, cotangent)])
+    student.replace_transcript([gist(found.value, weights, p), slopes(found, cotangent)])
     drops(found.value, weights, p)
     agree_gradients(found.gradients, attention_dropout, weights, kept(found.value, weights), p, **asked)
 
@@ -179,7 +177,7 @@ def test_the_backward_pass_uses_the_same_mask(student, draw):
 def test_the_generator_decides(student, draw):
     weights, p, seed, other = shares_out(draw, 3, 14, 25), share(draw), draw.seeded(), draw.seeded()
     first, again, different = (student.attention_dropout(weights, p, True, generator=g) for g in (seed, seed, other))
-    student.recount([same(first, again), same(first, different), gist(first, weights, p)])
+    student.replace_transcript([same(first, again), same(first, different), gist(first, weights, p)])
     drops(first, weights, p)
     require(
         same(first, again),
@@ -205,7 +203,7 @@ def same(one, other) -> bool:
 def test_without_a_generator_every_call_differs(student, draw):
     weights, p = shares_out(draw, 3, 14, 25), share(draw)
     first, second = student.attention_dropout(weights, p, True), student.attention_dropout(weights, p, True)
-    student.recount([same(first, second), gist(first, weights, p)])
+    student.replace_transcript([same(first, second), gist(first, weights, p)])
     drops(first, weights, p)
     drops(second, weights, p)
     require(
@@ -223,7 +221,7 @@ def test_without_a_generator_every_call_differs(student, draw):
 def test_every_weight_is_decided_on_its_own(student, draw):
     weights, p = shares_out(draw, 2, 3, 14, 25), share(draw)
     value = student.attention_dropout(weights, p, True, generator=draw.seeded())
-    student.recount(gist(value, weights, p))
+    student.replace_transcript(gist(value, weights, p))
     drops(value, weights, p)
     keep = kept(value, weights)
     for axis, en, zh in (
@@ -247,7 +245,7 @@ def test_every_weight_is_decided_on_its_own(student, draw):
 def test_the_expectation_stays_the_same(student, draw):
     weights, p, draws = shares_out(draw, 4, 6), share(draw), 900
     value = student.attention_dropout(weights.expand(draws, 4, 6), p, True, generator=draw.seeded())
-    student.recount(gist(value, weights.expand(draws, 4, 6), p))
+    student.replace_transcript(gist(value, weights.expand(draws, 4, 6), p))
     drops(value, weights.expand(draws, 4, 6), p)
     off = (value.mean(0) - weights).abs() / weights
     require(
@@ -265,9 +263,9 @@ def test_the_expectation_stays_the_same(student, draw):
 def test_a_p_that_is_no_probability_is_refused(student, draw):
     weights, p = shares_out(draw, 3, 14, 25), share(draw)
     refused = {bad: student.refuses("attention_dropout", weights, bad, True) for bad in (-0.25, 1.5)}
-    kinds = [exchange.answer.get("error", {}).get("kind") for exchange in student.exchanges]
+    kinds = student.error_kinds()
     value = student.attention_dropout(weights, p, True, generator=draw.seeded())
-    student.recount([kinds, gist(value, weights, p)])
+    student.replace_transcript([kinds, gist(value, weights, p)])
     for bad, answer in refused.items():
         require(
             answer,
@@ -285,7 +283,7 @@ def test_a_p_that_is_no_probability_is_refused(student, draw):
 def test_dropping_in_lower_precision(student, draw):
     p, given = share(draw), [shares_out(draw, 3, 14, 25, dtype=dtype) for dtype in LOWER]
     values = [student.attention_dropout(weights, p, True, generator=draw.seeded()) for weights in given]
-    student.recount([coarse_gist(value, weights, p) for value, weights in zip(values, given, strict=True)])
+    student.replace_transcript([coarse_gist(value, weights, p) for value, weights in zip(values, given, strict=True)])
     for value, weights in zip(values, given, strict=True):
         drops(value, weights, p)
 
@@ -309,8 +307,10 @@ def test_any_shape_and_the_weights_are_left_alone(student, draw):
     given = shares_out(draw, 32, 30), shares_out(draw, 4, 2, 3, 6, 7)
     for weights in given:
         values.append(student.attention_dropout(weights, p, True, generator=draw.seeded()))
-        changed.append(any(student.exchanges[-1].answer.get("changed", ())))
-    student.recount([changed, *(gist(value, weights, p) for value, weights in zip(values, given, strict=True))])
+        changed.append(student.changed_inputs())
+    student.replace_transcript(
+        [changed, *(gist(value, weights, p) for value, weights in zip(values, given, strict=True))]
+    )
     require(
         not any(changed),
         "attention_dropout: the weights you were given were changed",
@@ -390,7 +390,7 @@ def test_the_output_mixes_by_the_dropped_weights(student, draw):
     q, k, v = drawn(draw, 3)
     p = share(draw)
     value = student.attention_with_dropout(q, k, v, p, True, generator=draw.seeded())
-    student.recount(whole_gist(value, q, k, v, p))
+    student.replace_transcript(whole_gist(value, q, k, v, p))
     attends(value, q, k, v, p)
 
 
@@ -403,7 +403,7 @@ def test_the_weights_are_returned_whole(student, draw):
     q, k, v = drawn(draw, 2)
     p = share(draw)
     value = student.attention_with_dropout(q, k, v, p, True, generator=draw.seeded())
-    student.recount([whole_gist(value, q, k, v, p)])
+    student.replace_transcript([whole_gist(value, q, k, v, p)])
     returned = value[1] if isinstance(value, tuple | list) and len(value) == 2 else None
     if isinstance(returned, torch.Tensor) and returned.shape == (2, LQ, LK):
         require(
@@ -424,7 +424,7 @@ def test_nothing_is_dropped_outside_training(student, draw):
     p = share(draw)
     resting = student.attention_with_dropout(q, k, v, p, False, generator=draw.seeded())
     training = student.attention_with_dropout(q, k, v, p, True, generator=draw.seeded())
-    student.recount([whole_gist(resting, q, k, v, p), whole_gist(training, q, k, v, p)])
+    student.replace_transcript([whole_gist(resting, q, k, v, p), whole_gist(training, q, k, v, p)])
     agree(resting, reference.attention_with_dropout, q, k, v, p, False)
     attends(training, q, k, v, p)
 
@@ -437,7 +437,7 @@ def test_nothing_is_dropped_outside_training(student, draw):
 def test_the_p_that_is_asked_for_acts(student, draw):
     q, k, v = drawn(draw, 3)
     values = {p: student.attention_with_dropout(q, k, v, p, True, generator=draw.seeded()) for p in (0.25, 0.5, 0.7)}
-    student.recount([whole_gist(value, q, k, v, p) for p, value in values.items()])
+    student.replace_transcript([whole_gist(value, q, k, v, p) for p, value in values.items()])
     for p, value in values.items():
         attends(value, q, k, v, p)
 
@@ -452,7 +452,7 @@ def test_a_mask_and_dropout_together(student, draw):
     p, mask = share(draw), draw.mask(3, LQ, LK)
     mask[1, 2] = False
     value = student.attention_with_dropout(q, k, v, p, True, mask=mask, generator=draw.seeded())
-    student.recount(whole_gist(value, q, k, v, p, mask))
+    student.replace_transcript(whole_gist(value, q, k, v, p, mask))
     attends(value, q, k, v, p, mask)
 
 
@@ -486,7 +486,7 @@ def test_gradients_go_through_the_kept_weights(student, draw):
     dropped = mixed(found.value, v)
     reached = [gradient is not None and bool(gradient.any()) for gradient in found.gradients]
     finite = [gradient is None or bool(gradient.isfinite().all()) for gradient in found.gradients]
-    student.recount([whole_gist(found.value, q, k, v, p, mask), reached, finite])
+    student.replace_transcript([whole_gist(found.value, q, k, v, p, mask), reached, finite])
     attends(found.value, q, k, v, p, mask)
     agree_gradients(found.gradients, attention_with_dropout, q, k, v, dropped != 0, p, mask, **asked)
 
@@ -503,7 +503,7 @@ def test_the_generator_reaches_the_dropout(student, draw):
     without = [student.attention_with_dropout(q, k, v, p, True) for _ in range(2)]
     a, b, c, d, e = (mixed(value, v) for value in (*with_one, *without))
     repeats = [same(a, b), same(a, c), same(d, e)]
-    student.recount([repeats, whole_gist(with_one[0], q, k, v, p)])
+    student.replace_transcript([repeats, whole_gist(with_one[0], q, k, v, p)])
     for value in (*with_one, *without):
         attends(value, q, k, v, p)
     require(
@@ -522,7 +522,7 @@ def test_any_leading_axes_each_with_its_own_dropout(student, draw):
     p, several, single = share(draw), drawn(draw, 2, 3), drawn(draw)
     value = student.attention_with_dropout(*several, p, True, generator=draw.seeded())
     alone = student.attention_with_dropout(*single, p, True, generator=draw.seeded())
-    student.recount([whole_gist(value, *several, p), whole_gist(alone, *single, p)])
+    student.replace_transcript([whole_gist(value, *several, p), whole_gist(alone, *single, p)])
     attends(value, *several, p)
     attends(alone, *single, p)
     keep = mixed(value, several[2]) != 0
@@ -545,7 +545,7 @@ def test_attending_in_lower_precision(student, draw):
         q, k, v = drawn(draw, 3, dtype=dtype)
         value = student.attention_with_dropout(q, k, v, p, True, mask=mask, generator=draw.seeded())
         require(
-            not any(student.exchanges[-1].answer.get("changed", ())),
+            not student.changed_inputs(),
             "attention_with_dropout: the inputs were changed",
             "attention_with_dropout：输入被改动了",
         )

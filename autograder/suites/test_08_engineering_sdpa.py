@@ -7,11 +7,8 @@ that the scale is seen alone; `NEARLY_ALL` drops next to everything. Both leave 
 
 import torch
 
-from autograder.comparison import agree, agree_gradients, gradients_match, left_alone, matches
-from autograder.promises import promise
-from autograder.proxy import Module
+from autograder.exam import Module, agree, agree_gradients, gradients_match, left_alone, matches, promise, require
 from autograder.reference import ch08_engineering_sdpa as reference
-from autograder.verdicts import require
 
 LOW = (torch.float32, torch.float16, torch.bfloat16)
 RARELY, NEARLY_ALL = 2.0**-20, 1 - 2.0**-20
@@ -296,7 +293,7 @@ def test_the_module_leaves_its_inputs_alone(student, draw):
     module, inputs = Built(student, 2.0, 0.0), (*drawn(draw, 3), draw.mask(3, 4, 6).double())
     module.keeps(*inputs)
     require(
-        not any(student.exchanges[-1].answer.get("changed", ())),
+        not student.changed_inputs(),
         "ScaledDotProductAttention: the inputs were changed",
         "ScaledDotProductAttention：输入被改动了",
     )

@@ -5,11 +5,18 @@ from functools import cache
 import torch
 from torch.func import functional_call
 
-from autograder.comparison import agree, agree_gradients, gradients_match, left_alone, matches
-from autograder.promises import promise
-from autograder.proxy import Module, Raised
+from autograder.exam import (
+    Module,
+    Raised,
+    agree,
+    agree_gradients,
+    gradients_match,
+    left_alone,
+    matches,
+    promise,
+    require,
+)
 from autograder.reference import ch09_multi_head as reference
-from autograder.verdicts import require
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 
@@ -586,7 +593,7 @@ def test_the_module_leaves_its_inputs_alone(student, draw):
     masks = {"key_padding_mask": padding(draw, 2, 7), "attn_mask": looking(draw, 5, 7).double()}
     mha.keeps(inputs, **masks)
     require(
-        not any(student.exchanges[-1].answer.get("changed", ())),
+        not student.changed_inputs(),
         "SequenceFirstMHA: the inputs were changed",
         "SequenceFirstMHA：输入被改动了",
     )

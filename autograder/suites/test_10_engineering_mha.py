@@ -12,11 +12,19 @@ import torch
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from autograder.comparison import agree, agree_gradients, gradients_match, left_alone, matches
-from autograder.promises import promise
-from autograder.proxy import Module, Raised
+from autograder.exam import (
+    Module,
+    Raised,
+    agree,
+    agree_gradients,
+    gradients_match,
+    left_alone,
+    matches,
+    promise,
+    require,
+    wrong,
+)
 from autograder.reference import ch10_engineering_mha as reference
-from autograder.verdicts import require, wrong
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 SIGMAS = 8  # a right answer strays further once in 10¹⁵ times
@@ -123,7 +131,7 @@ class Loaded:
         if not all(
             x.shape == y.shape and torch.allclose(x, y, equal_nan=True) for x, y in zip(first, second, strict=False)
         ):
-            self.student.recount(["never twice the same"])
+            self.student.replace_transcript(["never twice the same"])
             name = self.formula.__name__
             raise wrong(
                 f"{name}: in evaluation two calls give different results; does dropout stop?",
@@ -151,7 +159,7 @@ class Loaded:
         name = self.formula.__name__
         self.keeps(inputs, **masks)
         require(
-            not any(self.student.exchanges[-1].answer.get("changed", ())),
+            not self.student.changed_inputs(),
             f"{name}: the inputs were changed",
             f"{name}：输入被改动了",
         )
@@ -255,7 +263,7 @@ class Probe:
         """The answer is right, given what was dropped, and the right share was."""
         p = self.p
         kept = self.kept()
-        self.student.recount(self.shows(kept))
+        self.student.replace_transcript(self.shows(kept))
         random = 0 < p < 1 and kept is not None
         if not random:
             kept = torch.full_like(self.query, float(p == 0))

@@ -5,11 +5,8 @@ from functools import cache
 import torch
 from torch.func import functional_call
 
-from autograder.comparison import agree, agree_gradients
-from autograder.promises import promise
-from autograder.proxy import Module, Raised
+from autograder.exam import Broken, Module, Raised, agree, agree_gradients, promise, require
 from autograder.reference import ch11_self_cross_causal as reference
-from autograder.verdicts import Broken, require
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 D_FF = 10
@@ -120,7 +117,7 @@ class Loaded:
         """Inputs stay as they were; training or not, the answer is the same."""
         self.keeps(*inputs, **masks)
         require(
-            not any(self.student.exchanges[-1].answer.get("changed", ())),
+            not self.student.changed_inputs(),
             f"{self.part}: the inputs were changed",
             f"{self.part}：输入被改动了",
         )

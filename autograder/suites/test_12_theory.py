@@ -2,11 +2,8 @@
 
 import torch
 
-from autograder.comparison import left_alone, matches
-from autograder.promises import promise
-from autograder.proxy import Exchange
+from autograder.exam import left_alone, matches, promise, require
 from autograder.reference import ch12_theory as reference
-from autograder.verdicts import require
 
 CLOSE = 1e-6  # the promise itself, told to the learner: «≈ 1» means to one part in a million, for up to 12 tokens
 
@@ -137,7 +134,7 @@ def weights_of(student, name, length, *args, **kwargs):
         f"{name}：q 或 k 里有 inf 或 NaN，而 inf × 0 等于 NaN",
     )
     weights = torch.softmax(q.double() @ k.double().T / q.shape[1] ** 0.5, -1)
-    student.exchanges[-1] = Exchange(name, {"value": weights})  # a mistake, too, is known by them, whatever the width
+    student.replace_last_answer(weights)  # a mistake is recognised by its weights, whatever its width
     return weights
 
 
@@ -224,7 +221,7 @@ def test_a_permutation_can_be_blurred(student, draw):
 def test_the_permutation_is_left_alone(student, draw):
     perm = cycle(draw, draw.integer(4, 9))
     require(
-        not student.spoils("permutation_head", perm),
+        not student.changes_inputs("permutation_head", perm),
         "permutation_head: the permutation was changed",
         "permutation_head：传入的置换被改动了",
     )

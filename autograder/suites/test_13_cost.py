@@ -1,7 +1,6 @@
 """Chapter 13: what attention costs. Counts stay below 2**53, so that a float of equal value is exact too."""
 
-from autograder.comparison import matches
-from autograder.promises import promise
+from autograder.exam import matches, promise
 from autograder.reference import ch13_cost as reference
 
 

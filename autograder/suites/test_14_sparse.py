@@ -2,11 +2,8 @@
 
 import torch
 
-from autograder.comparison import agree, gradients_match, left_alone, matches
-from autograder.complexity import fits_in, grows_at_most
-from autograder.promises import promise
+from autograder.exam import agree, fits_in, gradients_match, grows_at_most, left_alone, matches, promise, require
 from autograder.reference import ch14_sparse as reference
-from autograder.verdicts import require
 
 LENGTHS = (128, 256)  # long enough for whoever works in blocks of 128
 
@@ -109,7 +106,7 @@ class Sample:
 
 
 def judge_all(student, *samples) -> None:
-    student.recount([sample.facts for sample in samples])
+    student.replace_transcript([sample.facts for sample in samples])
     for sample in samples:
         sample.judge()
 
@@ -152,7 +149,7 @@ def test_asking_for_more_keys_than_there_are(student, draw):
         student.refuses("bigbird_mask", n, 2, [], n - 4, draw.seeded()),
         student.refuses("bigbird_mask", n, 1, tokens, n, draw.seeded()),
     ]
-    student.recount([everything.facts, most.facts, alone.facts, refused])
+    student.replace_transcript([everything.facts, most.facts, alone.facts, refused])
     for sample in (most, everything, alone):
         sample.judge()
     require(
@@ -172,10 +169,10 @@ def test_the_generator_and_nothing_else_decides(student, draw):
     n, seed, other = draw.integer(40, 44), draw.seeded(), draw.seeded()
     asked = (n, 2, [draw.integer(5, 9)], 6)
     first, again, different = (Sample(student, draw, *asked, seed=which) for which in (seed, seed, other))
-    stirs = student.stirs("bigbird_mask", *asked, seed)
+    stirs = student.draws_random("bigbird_mask", *asked, seed)
     same = first.sound and again.sound and torch.equal(first.mask, again.mask)
     varies = first.sound and different.sound and not torch.equal(first.mask, different.mask)
-    student.recount([first.facts, same, varies, stirs])
+    student.replace_transcript([first.facts, same, varies, stirs])
     first.judge()
     require(
         same,
@@ -208,7 +205,7 @@ def test_the_further_keys_come_from_everywhere(student, draw):
     else:
         ahead, unseen = 0.0, n
     both_sides, everywhere = 0.3 < ahead < 0.7, unseen == 0
-    student.recount([sample.facts, both_sides, everywhere])
+    student.replace_transcript([sample.facts, both_sides, everywhere])
     sample.judge()
     require(
         both_sides,

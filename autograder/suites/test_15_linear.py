@@ -2,11 +2,8 @@
 
 import torch
 
-from autograder.comparison import gradients_match, left_alone, matches
-from autograder.complexity import fits_in, grows_at_most, growth
-from autograder.promises import promise
+from autograder.exam import fits_in, gradients_match, grows_at_most, growth, left_alone, matches, promise, require
 from autograder.reference import ch15_linear as reference
-from autograder.verdicts import require
 
 LENGTHS = (512, 1024)  # whoever works in chunks of up to 512 grows as n
 SHORT = (32, 64, 96)  # whoever has no chunks does so at once

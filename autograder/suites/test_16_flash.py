@@ -2,11 +2,8 @@
 
 import torch
 
-from autograder.comparison import agree, gradients_match, left_alone, matches, vjp
-from autograder.complexity import fits_in, grows_at_most
-from autograder.promises import promise
+from autograder.exam import agree, fits_in, gradients_match, grows_at_most, left_alone, matches, promise, require, vjp
 from autograder.reference import ch16_flash as reference
-from autograder.verdicts import require
 
 LENGTHS = (60, 120)  # in blocks of 20
 BLOCK = 8  # where tiles that are skipped are counted

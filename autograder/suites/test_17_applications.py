@@ -7,11 +7,8 @@ recognised whatever the module is made of.
 
 import torch
 
-from autograder.comparison import agree, gradients_match, left_alone, matches
-from autograder.promises import promise
-from autograder.proxy import Exchange, Module, Raised
+from autograder.exam import Module, Raised, agree, gradients_match, left_alone, matches, promise, require, wrong
 from autograder.reference import ch17_applications as reference
-from autograder.verdicts import require, wrong
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 
@@ -226,9 +223,9 @@ class Watched:
     def __exit__(self, kind, raised, trace):
         """Leave to the diagnosis the error, or else what was noted, and nothing that depends on the layers."""
         if isinstance(raised, Raised):
-            del self.student.exchanges[:-1]
+            self.student.keep_only_last_exchange()
             return
-        self.student.exchanges[:] = [Exchange(self.name, {"value": self.noted})]
+        self.student.replace_transcript(self.noted)
         if raised is None and self.broken:
             raise self.broken[0]
 
@@ -282,7 +279,7 @@ class Watched:
     def repeats(self, inputs, *shape):
         """Asked twice it says the same, and the input is left alone."""
         once, again = self(inputs, *shape), self(inputs, *shape)
-        changed = any(self.student.exchanges[-1].answer.get("changed", ()))
+        changed = self.student.changed_inputs()
         self.stays(once, again, "in eval mode, asking twice gives two answers", "eval 模式下，问两次得到两个答案")
         self.note(changed, not changed, "the input was changed", "输入被改动了")
         return once

@@ -7,12 +7,9 @@ something that the given code gets wrong, so handing that back earns nothing.
 import torch
 import torch.nn.functional as F
 
-from autograder.comparison import agree, gradients_match, left_alone, matches
-from autograder.hunt import Array, Number, breaks
+from autograder.exam import Array, Number, breaks, Broken, agree, gradients_match, left_alone, matches, promise, require
 from autograder.mistakes import ch18_errata_hunt as given
-from autograder.promises import promise
 from autograder.reference import ch18_errata_hunt as reference
-from autograder.verdicts import Broken, require
 
 HEADS, RATE, SWITCH = Number(int, 1, 16), Number(float, 0, 1), Number(bool)
 
@@ -350,7 +347,7 @@ def answers_are(student, *questions):
             broken.append(None)
         except Broken as fault:
             broken.append(fault)
-    student.recount([fault is None for fault in broken])
+    student.replace_transcript([fault is None for fault in broken])
     for fault in filter(None, broken):
         raise fault
 
@@ -374,7 +371,7 @@ def test_a_rate_of_zero_is_a_rate(student, draw):
     many = drawn(draw, 3, lq=20, lk=24)
     answers_are(student, (*many, 0.0, True), (*many, 0.5, False))
     require(
-        not student.spoils("repair_10", *drawn(draw, 2), 0.0, True),
+        not student.changes_inputs("repair_10", *drawn(draw, 2), 0.0, True),
         "repair_10: the inputs were changed",
         "repair_10：输入被改动了",
     )

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from autograder.student import kernel
+from autograder.student.sandbox import kernel
 
 NOBODY = 65534
 LIMITS = {

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from autograder.catalogue import Exercise, find
-from autograder.specimens import as_script, solution
+from autograder.checks.samples import as_script, solution
 
 from .scene import Scene
 

@@ -9,9 +9,9 @@ import os
 import sys
 from dataclasses import replace
 
-from autograder import zygote
 from autograder.catalogue import catalogue
-from autograder.student import kernel, seccomp
+from autograder.isolation import zygote
+from autograder.student.sandbox import kernel, seccomp
 
 WITHOUT = [layer for layer in os.environ.get("ATTACKS_WITHOUT", "").split(",") if layer]
 CONTAINER = "namespaces"

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.student import kernel
-from autograder.witness import called, heard, listening
+from autograder.checks.observe import called, heard, listening
+from autograder.student.sandbox import kernel
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.specimens import solution
-from autograder.submission import grade_id
+from autograder.checks.samples import solution
+from autograder.intake.submission import grade_id
 
 from . import cage, judged, stock
 from .corpus import Attack, program, programs

@@ -12,8 +12,8 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder.catalogue import find
-from autograder.specimens import solution, untouched, with_answer
-from autograder.submission import grade_id
+from autograder.checks.samples import solution, untouched, with_answer
+from autograder.intake.submission import grade_id
 
 from .corpus import Attack, right_script
 from .scene import Scene

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autograder.catalogue import find
-from autograder.examiner import examination
-from autograder.process import StudentProcess
-from autograder.proxy import Local, Raised, Student, checked
+from autograder.exam.examiner import examination
+from autograder.exam.proxy import Local, Raised, Student, checked
+from autograder.isolation.process import StudentProcess
 from autograder.student import wire
 from autograder.verdicts import Broken, Verdict
 from fuzz import seeds

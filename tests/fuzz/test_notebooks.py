@@ -9,11 +9,11 @@ from pathlib import Path
 import nbformat
 from nbgrader.utils import determine_grade
 
-from autograder import autograded
 from autograder.catalogue import find
-from autograder.grading import grade, part_report
-from autograder.specimens import untouched
-from autograder.submission import Submission, grade_id, read
+from autograder.checks.samples import untouched
+from autograder.gradebook import returned as autograded
+from autograder.grading.grade import grade, part_report
+from autograder.intake.submission import Submission, grade_id, read
 from autograder.verdicts import Broken, Verdict
 from fuzz import seeds
 from fuzz.mutations import dumps, spoiled_bytes, spoiled_tree

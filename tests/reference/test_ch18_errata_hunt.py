@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch.nn.attention.bias import causal_lower_right
 
 from autograder.catalogue import find
-from autograder.examiner import examination
-from autograder.hunt import Array, Number, fit, judge
+from autograder.checks.samples import solution
+from autograder.exam.counterexample import Array, Number, fit, judge
+from autograder.exam.examiner import examination
+from autograder.exam.proxy import Local, Student
 from autograder.mistakes import ch18_errata_hunt as given
 from autograder.mistakes import mistakes_of
-from autograder.proxy import Local, Student
 from autograder.reference import ch18_errata_hunt as reference
-from autograder.specimens import solution
 from autograder.verdicts import Broken
 
 EXERCISE = find("18_errata_hunt")

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from fontTools.ttLib import TTFont
 
-from autograder.pages import listed
+from autograder.checks.translations import listed
 
 from .conftest import ROOT, settled
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from autograder.pages import listed, parse
+from autograder.checks.translations import listed, parse
 
 from .conftest import ROOT
 from .test_every_page import WCAG

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from autograder.pages import listed, parse
+from autograder.checks.translations import listed, parse
 
 from .conftest import ROOT, settled
 

@@ -1,0 +1,1 @@
+"""Proofs of the course (`audit`) and of the machine (`doctor`)."""

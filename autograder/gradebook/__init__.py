@@ -1,0 +1,1 @@
+"""nbgrader: its gradebook, its notebooks, its release step."""

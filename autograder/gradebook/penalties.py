@@ -1,0 +1,23 @@
+"""Late penalties, by the plugin and settings that `nbgrader autograde` would use here."""
+
+from functools import cache
+
+from nbgrader.apps import NbGrader
+from nbgrader.plugins import LateSubmissionPlugin
+from nbgrader.preprocessors import AssignLatePenalties
+
+
+def late_penalty(student: str, score: float, seconds: float) -> float | None:
+    """What being so late costs, at most the score; None when the plugin has no opinion."""
+    penalty: float | None = _plugin().late_submission_penalty(student, score, seconds)
+    return None if penalty is None else min(max(penalty, 0.0), score)
+
+
+@cache
+def _plugin() -> LateSubmissionPlugin:
+    """As `nbgrader_config.py` in the present folder, or in Jupyter's, says."""
+    app = NbGrader()
+    app.load_config_file()
+    step = AssignLatePenalties(config=app.config)
+    step.init_plugin()
+    return step.plugin_inst

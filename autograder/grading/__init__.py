@@ -1,0 +1,1 @@
+"""Grade submissions: one, a class, on this machine or on a cluster."""

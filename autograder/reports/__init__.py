@@ -1,0 +1,1 @@
+"""Data out: files for programs and pages for people."""
