@@ -11,8 +11,8 @@ SITE := $(BUILD)/site/index.html
 
 SOURCES := $(shell find autograder solutions exercises $(SAMPLE) -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
-# Tests that only compute or look at pages are shared out among the cores one by one, others file by file: these start
-# graders, servers and sandboxes of their own. The attacks, which are timed, have the machine to themselves.
+# Tests that only compute or look at pages are shared among the cores one by one. The others go file by file, because they
+# start graders, servers and sandboxes of their own. The attacks are timed, so they have the machine to themselves.
 ONE_BY_ONE := tests/test_right_answers.py tests/reference tests/website
 PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*')
 
@@ -21,7 +21,7 @@ PAGES := _config.yml _toc.yml $(shell find book exercises -type f -not -path '*/
 
 all: $(SITE) $(GRADED)/class.html
 	@echo
-	@echo "The site is $(SITE) («make serve» serves it) · 网站在 $(SITE)（用 make serve 查看）"
+	@echo "The site is $(SITE) (make serve shows it) · 网站在 $(SITE)（用 make serve 查看）"
 	@echo "The class report is $(GRADED)/class.html · 班级报告在 $(GRADED)/class.html"
 
 $(VENV)/.installed: requirements.txt pyproject.toml
@@ -51,6 +51,7 @@ $(GRADED)/class.html: $(VENV)/.installed $(SOURCES) $(shell find $(SAMPLE) -type
 test: $(VENV)/.installed browser postgres $(SITE)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
 	$(RUN) -m pytest --numprocesses auto --dist worksteal $(ONE_BY_ONE)
 	$(RUN) -m pytest --numprocesses auto --dist loadfile $(addprefix --ignore=,$(ONE_BY_ONE) tests/attacks)
 	$(RUN) -m pytest tests/attacks
@@ -77,5 +78,5 @@ lab: $(VENV)/.installed
 	$(VENV)/bin/jupyter lab --notebook-dir exercises $(if $(filter 0,$(shell id -u)),--allow-root)
 
 clean:
-	rm -rf $(BUILD) $(VENV) build *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(BUILD) $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

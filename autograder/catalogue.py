@@ -1,4 +1,4 @@
-"""The one table that names every exercise and part, read from `catalogue.toml` and checked as it is read."""
+"""The table of all exercises and parts. It is read from `catalogue.toml` and checked while it is read."""
 
 import ast
 import re
@@ -42,7 +42,7 @@ class Part:
     minutes: int
     difficulty: int  # 1 to 5
     section: str  # the label of the section of the chapter that teaches it
-    forbidden: frozenset[str]  # operators and functions that would do the exercise for the learner
+    forbidden: frozenset[str]  # operators and functions that would solve the exercise for the learner
 
 
 @dataclass(frozen=True, eq=False)

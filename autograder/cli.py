@@ -27,7 +27,7 @@ RECORDED = Text("recorded", "已记录")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    # nbformat imports jsonschema, which would spend a second on grammars of addresses that no notebook holds.
+    # nbformat imports jsonschema, which would spend a second on loading a URL grammar that no notebook needs.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     args = parser(COMMANDS, arguments).parse_args(arguments)
     args.lang = preferred(args.lang)
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _ended(error: UserError, lang: str) -> int:
-    """Print why the command ends; returns its exit status."""
+    """Print the error and return the exit status."""
     print(f"autograder: {error.message[lang]}", file=sys.stderr)  # noqa: T201
     return BAD_INPUT if isinstance(error, InputError) else UNFINISHED
 
@@ -54,14 +54,14 @@ def _exercises(names: list[str]) -> list[Exercise]:
     try:
         return [find(name) for name in names] or list(catalogue().values())
     except LookupError as unknown:
-        name, names = unknown.args[0], ", ".join(catalogue())
+        name, known = unknown.args[0], ", ".join(catalogue())
         raise InputError(
-            f"no exercise is called {name!r}; there are {names}", f"没有叫 {name!r} 的练习；有的是 {names}"
+            f"no exercise is called {name!r}; there are {known}", f"没有叫 {name!r} 的练习；有的是 {known}"
         ) from None
 
 
 def run_list(args: Namespace, console: Console) -> int:
-    """Every exercise with what it is worth, and its parts below it. Names are never cut: they are there to be typed."""
+    """List every exercise with its points, and its parts below it. Names are never cut, because users type them."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(Text("exercise and parts", "练习与部分")[args.lang], no_wrap=True, overflow="fold")
     table.add_column(Text("title", "标题")[args.lang], overflow="fold")
@@ -81,7 +81,7 @@ def run_grade(args: Namespace, console: Console) -> int:
     from .isolation.zygote import shared
 
     if args.device == "cpu" and args.dask is None and sys.platform.startswith("linux"):
-        shared()  # it gets ready while we do
+        shared()  # start it first: it imports torch while this process imports the rest
     from .grading.run import Options, run
     from .isolation.device import resolve
 
@@ -105,11 +105,11 @@ def run_grade(args: Namespace, console: Console) -> int:
             f"{refused}。已给出的分数都已保存；排除问题后再次运行同一命令即可继续",
         ) from None
     counts = {verdict: sum(report.verdict is verdict for report in reports) for verdict in VERDICT_WORDS}
-    told = [f"{VERDICT_WORDS[verdict][args.lang]} {count}" for verdict, count in counts.items() if count]
+    shown = [f"{VERDICT_WORDS[verdict][args.lang]} {count}" for verdict, count in counts.items() if count]
     page, noun = args.out / "class.html", "submission" if len(reports) == 1 else "submissions"
     summary = Text(
-        f"{len(reports)} {noun}: {', '.join(told)}\nresults: {page}",
-        f"{len(reports)} 份提交：{'，'.join(told)}\n结果：{page}",
+        f"{len(reports)} {noun}: {', '.join(shown)}\nresults: {page}",
+        f"{len(reports)} 份提交：{'，'.join(shown)}\n结果：{page}",
     )
     console.print(summary[args.lang], markup=False)
     return UNFINISHED if counts[Verdict.GRADER_ERROR] else DONE
@@ -117,7 +117,7 @@ def run_grade(args: Namespace, console: Console) -> int:
 
 @contextmanager
 def _progress(console: Console, lang: str) -> "Iterator[Callable[[SubmissionReport, int], None]]":
-    """What to call with each report: it moves a bar on a terminal, and prints a line elsewhere."""
+    """Yield a function to call with each report. On a terminal it moves a bar, elsewhere it prints a line."""
 
     def line(report: "SubmissionReport", total: int) -> None:
         mistakes = ", ".join(part.mistake.name for part in report.parts if part.mistake)
@@ -128,9 +128,8 @@ def _progress(console: Console, lang: str) -> "Iterator[Callable[[SubmissionRepo
     if not console.is_terminal:
         yield line
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
-               TextColumn("{task.description}", markup=False))  # fmt: skip
-    with Progress(*columns, console=console) as bar:
+    rate, name = TextColumn("{task.fields[rate]}"), TextColumn("{task.description}", markup=False)
+    with Progress(BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), name, console=console) as bar:
         task = bar.add_task("", total=None, rate="")
 
         def advance(report: "SubmissionReport", total: int) -> None:

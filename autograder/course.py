@@ -1,4 +1,4 @@
-"""Where the course lies on the disk."""
+"""Where the files of the course are."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def course_root() -> Path:
     root = PACKAGE.parent
     if not (root / SOLUTIONS).is_dir():
         raise InputError(
-            f"{root}: no folder {SOLUTIONS} here. This needs a checkout of the course",
+            f"{root}: no folder {SOLUTIONS} here. This command needs a checkout of the course",
             f"{root}：这里没有 {SOLUTIONS} 文件夹。这需要课程的完整仓库",
         )
     return root

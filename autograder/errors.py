@@ -4,7 +4,7 @@ from .language import Text
 
 
 class UserError(Exception):
-    """`message` says it in either language; as a plain string it is English."""
+    """`message` is the text in both languages; `str(error)` is the English text."""
 
     def __init__(self, en: str, zh: str):
         super().__init__(en)
@@ -15,11 +15,11 @@ class UserError(Exception):
 
 
 class InputError(UserError):
-    """What was asked for cannot be done at all."""
+    """The request itself is wrong, so nothing was done."""
 
 
 class Unfinished(UserError):
-    """The grader could not finish. Every mark given before stays in the journal."""
+    """The grader could not finish. The journal keeps every mark given before."""
 
 
 class Locked(Unfinished):

@@ -1,4 +1,4 @@
-"""Write a whole file or nothing: a reader never sees half of it, and neither does a resumed run."""
+"""Write files atomically: a reader, or a run that continues later, never sees half a file."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ def write_whole(path: Path, data: str | bytes) -> None:
 
 @contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
-    """A folder to write into. Its files take their places in `folder`, each whole, when all of them are written."""
+    """Give a temporary folder to write into. At the end of the block its files are moved into `folder`."""
     draft = folder / ".part"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)

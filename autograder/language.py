@@ -1,4 +1,4 @@
-"""Texts in both languages, and which of the two to speak."""
+"""Texts in both languages, and which language to use."""
 
 import locale
 import os
@@ -10,7 +10,7 @@ LANGUAGES = ("en", "zh")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One text in English and in Chinese. `text[lang]` is how a language is chosen, everywhere."""
+    """One text in English and in Chinese. `text[lang]` selects the language."""
 
     en: str
     zh: str
@@ -23,11 +23,11 @@ class Text:
 
     @classmethod
     def each(cls, make: Callable[[str], str]) -> "Text":
-        """The text that `make(lang)` gives for each language."""
+        """Build a text by calling `make(lang)` for each language."""
         return cls(make("en"), make("zh"))
 
     def data(self) -> dict[str, str]:
-        """As JSON holds it."""
+        """The text as a JSON object."""
         return {"en": self.en, "zh": self.zh}
 
 

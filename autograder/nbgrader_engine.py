@@ -1,4 +1,7 @@
-"""Our engine as two steps of stock `nbgrader autograde`: tidying up, and in place of running the notebook in a kernel."""
+"""Two steps for stock `nbgrader autograde`: `Restore` repairs a submitted notebook, `Examine` grades it in our sandbox.
+
+`Examine` takes the place of nbgrader's own step, which runs the notebook in a kernel.
+"""
 
 import os
 import secrets
@@ -35,7 +38,7 @@ def _exercise(resources: Resources) -> Exercise:
 
 @contextmanager
 def _in_the_readers_language() -> Iterator[None]:
-    """nbgrader prints an error as it is."""
+    """Turn a `UserError` into one text, because nbgrader prints the text of an exception."""
     try:
         yield
     except UserError as error:
@@ -43,7 +46,7 @@ def _in_the_readers_language() -> Iterator[None]:
 
 
 class Restore(NbGraderPreprocessor):  # type: ignore[misc]
-    """Put back locked and missing cells. nbgrader's own step stops the whole class at one repeated cell name."""
+    """Put back locked and missing cells. nbgrader's own step stops for the whole class when a cell name is repeated."""
 
     @_in_the_readers_language()
     def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:

@@ -1,4 +1,4 @@
-"""What grading and checking find out, as typed records. Sentences are joined where they are shown, and never parsed back."""
+"""The results of grading and checking, as typed records. Texts are joined only where they are shown, and never parsed."""
 
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -31,31 +31,29 @@ class NamedMistake:
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """What was found out about one part."""
+    """The result of one part."""
 
     id: str  # the name of the function or class
     score: float
     max_score: float
     verdict: Verdict
-    message: Text = NOTHING  # what was seen, and nothing else; empty when everything is right
-    broken: Text | None = (
-        None  # the sentence of the first promise that was broken, where that says more than the message
-    )
+    message: Text = NOTHING  # the first failure; empty when everything is right
+    broken: Text | None = None  # the first broken promise, if it says more than the message
     mistake: NamedMistake | None = None
     section: Section | None = None  # where to read about it
     promises: tuple[PromiseReport, ...] = ()
 
     def seen(self, lang: str) -> str:
-        """What was seen, and the promise it broke."""
+        """The first failure, and the promise it broke."""
         return self.message[lang] + (_line(PROMISE, self.broken, lang) if self.broken else "")
 
     def told(self, lang: str) -> str:
-        """Everything in one text, for readers that show nothing else."""
+        """Everything in one text: failure, promise, mistake and section."""
         mistake = _line(MISTAKE, self.mistake.text, lang) if self.mistake else ""
         return self.seen(lang) + mistake + (_line(READ, self.section.words, lang) if self.section else "")
 
     def public(self) -> Data:
-        """As `results.json` holds it."""
+        """The part as it is stored in `results.json`."""
         return {
             "id": self.id,
             "score": self.score,
@@ -69,7 +67,7 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionReport:
-    """What was found out about one submission. `message` says why it could not be graded at all."""
+    """The result of one submission. `message` says why it could not be graded at all."""
 
     student: str
     exercise: str
@@ -81,7 +79,7 @@ class SubmissionReport:
     message: Text | None = None
 
     def public(self) -> Data:
-        """As `results.json` holds it."""
+        """The submission as it is stored in `results.json`."""
         found = {
             "student": self.student,
             "exercise": self.exercise,
@@ -94,19 +92,19 @@ class SubmissionReport:
         return found | ({"message": self.message.data()} if self.message else {})
 
     def data(self) -> Data:
-        """Everything, as the journal keeps it."""
+        """The whole record, as it is stored in the journal."""
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Data) -> "SubmissionReport":
-        """The record that `data()` was made from."""
+        """Rebuild the record from `data()`."""
         parts = tuple(_part(part) for part in data["parts"])
         return cls(**data | {"verdict": Verdict(data["verdict"]), "parts": parts, "message": _text(data["message"])})
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of a tensor that is shown: rows of numbers, and which of them is the worst."""
+    """The part of a tensor that is shown: rows of numbers, and the position of the worst one."""
 
     where: str  # such as "[0, 1, :, :]"; empty when everything is shown
     rows: list[list[float | int | bool]]
@@ -115,7 +113,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a learner is shown about the first promise that broke."""
+    """What a learner sees about the first broken promise."""
 
     message: Text
     section: Section
@@ -128,7 +126,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Afterwards:
-    """What is said when a whole exercise is right."""
+    """The text shown when a whole exercise is right."""
 
     why: Text
     next: Text
@@ -136,7 +134,7 @@ class Afterwards:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What a learner is told about one part: the report, and how to go on from there."""
+    """What a learner sees about one part: the report, and what to do next."""
 
     report: PartReport
     failure: Failure | None = None
@@ -165,9 +163,9 @@ def _part(data: Data) -> PartReport:
 
 @lru_cache(maxsize=2**14)
 def _promise(en: str, zh: str, kept: bool) -> PromiseReport:
-    """The same promise is told to the whole class: keep it once."""
+    """The whole class has the same promises, so each record is made once."""
     return PromiseReport(Text(en, zh), kept)
 
 
 def _text(data: Data | None) -> Text | None:
-    return data and Text(**data)
+    return Text(**data) if data else None

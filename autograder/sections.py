@@ -16,7 +16,7 @@ HEADING_AFTER = r"^\({label}\)=\n#+ (.+)$"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the book. `words` are what a reader is told: the chapter and the title."""
+    """A section of the book. `words` is the text shown to readers: the chapter and the title."""
 
     address: Text
     title: Text
@@ -36,7 +36,7 @@ def section(exercise: Exercise, part: Part) -> Section:
 
 @cache
 def _heading(exercise: Exercise, label: str, lang: str) -> str:
-    """The heading as the chapter writes it; the chapter's title where the package was installed without the book."""
+    """The heading in the chapter. Where the package is installed without the book: the title of the exercise."""
     page = BOOK / lang / f"{exercise.name}.md"
     if not page.is_file():
         return exercise.title[lang]

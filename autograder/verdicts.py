@@ -1,13 +1,10 @@
-"""The eight verdicts, and the exception that carries one out of a suite."""
+"""The eight verdicts, and the exception with which a suite reports one."""
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .language import Text
-
-if TYPE_CHECKING:
-    from .exam.evidence import Evidence
 
 
 class Verdict(StrEnum):
@@ -32,7 +29,7 @@ VERDICT_WORDS = {
     Verdict.GRADER_ERROR: Text("grader error", "评分程序出错"),
 }
 
-# A submission takes the gravest verdict of its parts. A part that is missing says least about the rest.
+# A submission gets the most serious verdict of its parts. A missing part says little about the other parts.
 GRAVEST_FIRST = (
     Verdict.GRADER_ERROR,
     Verdict.POLICY,
@@ -50,13 +47,13 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 class Broken(AssertionError):
-    """A promise that was not kept, in both languages.
+    """A broken promise, with a message in both languages.
 
-    `fatal` means that the student's process is gone, so the rest of this part cannot be asked.
-    `evidence` is what it was seen on. It is kept only when a learner checks their own work (see exam/evidence.py).
+    `fatal` means that the student's process has ended, so the other tests of this part cannot run.
+    `evidence` holds the inputs and both answers. It exists only in a learner's own check (see exam/evidence.py).
     """
 
-    evidence: "Evidence | None" = None
+    evidence: Any = None  # an `Evidence`, or None
 
     def __init__(self, verdict: Verdict, en: str, zh: str, fatal: bool = False):
         super().__init__(en)
@@ -68,7 +65,7 @@ class Broken(AssertionError):
         return Broken, (self.verdict, self.message.en, self.message.zh, self.fatal)
 
     def about(self, subject: str) -> "Broken":
-        """The same, with the name of what broke in front."""
+        """The same error, with the name of the function in front of the message."""
         return Broken(self.verdict, f"{subject}: {self.message.en}", f"{subject}：{self.message.zh}", self.fatal)
 
 

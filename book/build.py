@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 import yaml
-from finishing import finish
+from postprocess import finish
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT / "book" / "shared"

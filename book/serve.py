@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000)
     port = parser.parse_args().port
     if not (SITE / "index.html").is_file():
-        raise SystemExit(f"{SITE} is not built yet: run «make» first")
+        raise SystemExit(f"{SITE} is not built yet: run `make` first")
     try:
         with server(SITE, port) as serving:
             print(f"http://localhost:{port}/ · Ctrl-C stops it")  # noqa: T201

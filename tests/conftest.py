@@ -1,4 +1,4 @@
-"""What several tests share."""
+"""Fixtures for all tests."""
 
 import os
 import signal
@@ -17,14 +17,14 @@ def english():
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible():
-    """Tests started in the background by a script ignore Ctrl-C, and so would the commands they start and interrupt."""
+    """Tests that a script starts in the background ignore Ctrl-C, and so would the commands that they start and interrupt."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def own_progress(tmp_path_factory, monkeypatch):
-    """No test writes into the progress of whoever runs it, nor into another test's."""
+    """No test writes to the user's own progress file, or to that of another test."""
     monkeypatch.setenv("AUTOGRADER_PROGRESS", str(tmp_path_factory.mktemp("progress") / "progress.json"))
 
 

@@ -1,8 +1,8 @@
-"""Make tests/sample_class: eight invented students and their twenty submissions, right, wrong, broken and copied.
+"""Make tests/sample_class: twenty submissions of eight fictional students, right, wrong, broken and copied.
 
     python tests/make_sample_class.py
 
-Each answers in one of the styles of tests/right_answers, except where PLAN gives them an answer of their own.
+Each student uses one of the styles in tests/right_answers, except where PLAN gives another answer.
 """
 
 import ast
@@ -52,7 +52,7 @@ def adapt_mask(mask, source):
         return ~mask[:, None, None, :
     raise ValueError(source)
 """
-# Fang wrote these; Emil renamed the variables, changed the comments, and handed in the same.
+# Fang wrote these. Emil renamed the variables, changed the comments, and handed in the same code.
 FANGS = {
     "causal_mask": """
 def causal_mask(q_len, k_len=None):
@@ -123,7 +123,7 @@ def stable_softmax(x, dim=-1):
     e = shifted.exp()
     return e / e.sum(dim=dim, keepdim=True)
 """
-HALVES_FOR_EVER = """
+HALVES_FOREVER = """
 def logsumexp(x, dim=-1):
     total, step = torch.exp(x).sum(dim), 1.0
     guess = torch.zeros_like(total)
@@ -178,7 +178,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, scale=None):
     return out, torch.nn.functional.scaled_dot_product_attention(q, k, eye, attn_mask=mask, scale=scale)
 """
 
-# student, exercise, style of what is right (None: not even opened), answers of their own
+# student, exercise, style of the right answers (None: untouched), the student's own answers
 PLAN = [
     ("ada", "masks", "einsum_and_where", {}),
     ("bo", "masks", "fill_softmax_nan_to_num", {"causal_mask": UPPER_LEFT, "masked_attention": INVERTED.format(attention="w")}),
@@ -191,7 +191,7 @@ PLAN = [
     ("ada", "softmax", "plain_max_shift", {}),
     ("bo", "softmax", "torch_where_everywhere", {"stable_softmax": NO_MAX}),
     ("chen", "softmax", "masked_fill_then_nan_to_num", {"stable_softmax": NAN_ROW}),
-    ("dora", "softmax", "additive_bias_with_safe_rows", {"logsumexp": HALVES_FOR_EVER}),
+    ("dora", "softmax", "additive_bias_with_safe_rows", {"logsumexp": HALVES_FOREVER}),
     ("fang", "softmax", "online_one_pass", {}),
     ("gita", "softmax", "masked_fill_then_nan_to_num", {"stable_softmax": LAST_AXIS, "temperature_softmax": TIMES_TEMPERATURE}),
     ("ada", "scaled_dot_product", "exp_minus_logsumexp", {}),
@@ -215,7 +215,7 @@ def submissions():
 
 
 def cells(exercise: Exercise, style: str, own: dict[str, str]) -> dict[str, str]:
-    """One of the right answers, cut into its parts, with the student's own in their place; what parts share comes first."""
+    """One of the right answers, split into its parts, with the student's own answers in place; shared code comes first."""
     text = (STYLES / exercise.name / f"{style}.py").read_text(encoding="utf-8")
     names = [part.name for part in exercise.parts]
     answers, shared = {}, []

@@ -1,7 +1,7 @@
-"""Run a command as somebody who is not root.
+"""Run a command as a user who is not root.
 
-Root's own Python often lies where nobody else may look. Then the command gets a mount namespace in which the closed
-folders on the way are replaced by open ones that hold nothing but Python and this project.
+Other users often cannot read root's own Python. Then the command gets a mount namespace, in which the closed folders on the
+way are replaced by open ones that hold only Python and this project.
 """
 
 import os
@@ -19,21 +19,21 @@ NEEDED = (sys.prefix, sys.base_prefix, str(ROOT))
 
 
 def run(*command: str, **options) -> subprocess.CompletedProcess:
-    """Run `command` as an ordinary user with an empty home folder, and wait for it; skip the test where that cannot be."""
+    """Run `command` as an ordinary user with an empty home folder, and wait for it. Skip the test where that is impossible."""
     if os.geteuid() != 0:
         return subprocess.run(command, capture_output=True, text=True, check=False, **options)
     options.setdefault("cwd", "/")
     with tempfile.TemporaryDirectory() as home:
         os.chown(home, SOMEBODY, SOMEBODY)
-        step_down = [sys.executable, __file__, home, *command]
-        done = subprocess.run(step_down, capture_output=True, text=True, check=False, **options)
+        become_ordinary_user = [sys.executable, __file__, home, *command]
+        done = subprocess.run(become_ordinary_user, capture_output=True, text=True, check=False, **options)
     if done.returncode == IMPOSSIBLE:
         pytest.skip(f"cannot become an ordinary user here: {done.stderr.strip()}")
     return done
 
 
-def open_the_way(needed: tuple[str, ...]) -> None:
-    """Make these folders reachable for everybody, in the sight of this process only."""
+def make_reachable(needed: tuple[str, ...]) -> None:
+    """Make these folders readable for every user, in the mount namespace of this process only."""
     from autograder.student.sandbox import kernel
 
     closed = [folder for place in needed for folder in reversed(Path(place).parents) if not folder.stat().st_mode & 1]
@@ -52,9 +52,9 @@ def open_the_way(needed: tuple[str, ...]) -> None:
         os.close(folder)
 
 
-def step_down(home: str, command: list[str]) -> None:
+def become_ordinary_user(home: str, command: list[str]) -> None:
     try:
-        open_the_way(NEEDED)
+        make_reachable(NEEDED)
         os.setgroups([])
         os.setresgid(SOMEBODY, SOMEBODY, SOMEBODY)
         os.setresuid(SOMEBODY, SOMEBODY, SOMEBODY)
@@ -65,4 +65,4 @@ def step_down(home: str, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    step_down(sys.argv[1], sys.argv[2:])
+    become_ordinary_user(sys.argv[1], sys.argv[2:])

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests, in a folder of its own, reached through a socket there."""
+"""A real PostgreSQL server for the tests, in its own folder, with a socket there."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PORT = 5432  # only names the socket: the server listens on no network
+PORT = 5432  # only part of the name of the socket: the server listens on no network
 
 
 def programs() -> Path:
@@ -20,7 +20,7 @@ def programs() -> Path:
     on_path = shutil.which("initdb")
     if not found and on_path is None:
         if os.geteuid() == 0 and shutil.which("apt-get"):
-            pytest.fail("PostgreSQL is missing; «make postgres» installs it")
+            pytest.fail("PostgreSQL is missing; `make postgres` installs it")
         pytest.skip("needs PostgreSQL; on Debian: sudo apt-get install postgresql")
     return found[-1].parent if found else Path(on_path).resolve().parent
 

@@ -1,4 +1,4 @@
-"""What learning platforms export is collected under the right names, and what no platform exports is refused."""
+"""Exports of learning platforms are collected under the right names; unsafe archives are refused."""
 
 import io
 import re
@@ -14,9 +14,9 @@ import pytest
 from autograder.catalogue import find
 from autograder.checks.samples import solution, untouched
 from autograder.cli import main
+from autograder.errors import InputError
 from autograder.intake import archives
 from autograder.intake.collect import collect
-from autograder.intake.submission import InputError
 
 NOTEBOOK = b'{"cells": []}'
 
@@ -96,7 +96,7 @@ def test_every_layout_is_collected_from_archives_and_folders(tmp_path, files, wa
     assert collected(source) == wanted
 
 
-def test_zip_collects_own_folder_of_archives_is_collected(tmp_path):
+def test_the_archive_folder_of_zip_collect_is_collected(tmp_path):
     archive = tmp_path / "downloaded" / "06_masks" / "archive"
     archive.mkdir(parents=True)
     zipped(archive / "notebooks.zip", ZIP_COLLECT)
@@ -108,13 +108,13 @@ def test_zip_collects_own_folder_of_archives_is_collected(tmp_path):
     }
 
 
-def test_two_people_of_one_name_stay_two(tmp_path):
+def test_two_students_with_the_same_name_stay_separate(tmp_path):
     files = {f"Ada_{n}_assignsubmission_file_/06_masks.ipynb": str(n).encode() for n in (1, 2)}
     found = collected(zipped(tmp_path / "export.zip", files))
     assert found == {("Ada_1", "06_masks"): b"1", ("Ada_2", "06_masks"): b"2"}
 
 
-def test_the_time_of_handing_in_comes_along(tmp_path):
+def test_the_submission_time_is_kept(tmp_path):
     stamped = {**NBGRADER, "ada/06_masks/timestamp.txt": b"2026-02-03 04:05:06 UTC"}
     for name, files in {"nbgrader.zip": stamped, "zip_collect.zip": ZIP_COLLECT}.items():
         found = collect(zipped(tmp_path / name, files), tmp_path / "out", "en", lambda text: None)
@@ -123,7 +123,7 @@ def test_the_time_of_handing_in_comes_along(tmp_path):
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "1 files passed over"), ("zh", "跳过 1 个文件")])
-def test_a_notebook_whose_name_says_no_exercise_is_named(tmp_path, lang, said):
+def test_a_notebook_without_an_exercise_in_its_name_is_reported(tmp_path, lang, said):
     told = []
     source = zipped(tmp_path / "export.zip", {**CANVAS, "hopper_125_458_homework.ipynb": b""})
     assert len(collect(source, tmp_path / "out", lang, told.append)) == 2
@@ -131,7 +131,7 @@ def test_a_notebook_whose_name_says_no_exercise_is_named(tmp_path, lang, said):
     assert "hopper_125_458_homework.ipynb" in told[0]
 
 
-def test_an_archive_without_submissions_says_what_was_wanted(tmp_path):
+def test_an_archive_without_submissions_is_explained(tmp_path):
     with pytest.raises(InputError, match=r"Moodle or Canvas.*06_masks"):
         collected(zipped(tmp_path / "export.zip", {"readme.txt": b""}))
 
@@ -188,12 +188,12 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize("name", UNSAFE)
-def test_an_unsafe_archive_is_refused_with_the_reason_and_leaves_nothing(tmp_path, name):
+def test_an_unsafe_archive_is_refused_with_a_reason_and_nothing_is_unpacked(tmp_path, name):
     make, reason = UNSAFE[name]
     (tmp_path / "in").mkdir()
     with pytest.raises(InputError, match=f"refused, because .*{reason}") as refused:
         collect(make(tmp_path / "in"), tmp_path / "out" / "collected", "en", lambda text: None)
-    assert re.search(r"不予接受：.*[一-鿿].*。", refused.value.message["zh"])
+    assert re.search(r"不予接受：.*[一-鿿].*。", refused.value.message.zh)
     assert not (tmp_path / "out").exists()
 
 
@@ -209,8 +209,8 @@ def test_too_many_files_or_bytes_are_refused(tmp_path, monkeypatch):
         collected(source)
 
 
-def test_a_size_that_lies_is_found_out(tmp_path):
-    """The directory says 10 bytes, the data are 16 MB: no more is read than a submission may have."""
+def test_a_false_size_in_the_directory_is_detected(tmp_path):
+    """The directory claims 10 bytes, the data have 16 MB: only as much as a submission may have is read."""
     path = zipped(tmp_path / "a.zip", {"ada/06_masks/06_masks.ipynb": bytes(2**24)})
     data = bytearray(path.read_bytes())
     for mark, place in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
@@ -223,7 +223,7 @@ def test_a_size_that_lies_is_found_out(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar"])
 @pytest.mark.parametrize("content", [b"", b"PK\3\4 and then nothing", bytes(3000)])
-def test_a_damaged_archive_is_said_to_be_one(tmp_path, name, content):
+def test_a_damaged_archive_is_reported(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=r"damaged|no submission"):
         collected(tmp_path / name)
@@ -240,7 +240,7 @@ def test_an_export_is_graded_from_the_command_line(tmp_path, monkeypatch, capsys
     rows = (tmp_path / "out" / "grades.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert rows == ["adal,06_masks,20.0,20,pass", "turing,06_masks,0.0,20,missing"]
     journal = (tmp_path / "out" / "journal.jsonl").read_text(encoding="utf-8")
-    assert journal.count('"result"') == 2  # the second run graded nothing
+    assert journal.count('"report"') == 2  # the second run graded nothing
     zipped(tmp_path / "unsafe.zip", {"../06_masks.ipynb": right})
     assert main(["grade", "unsafe.zip", "--out", "out", "--lang", "en"]) == 2
     assert "leads out of the archive" in capsys.readouterr().err

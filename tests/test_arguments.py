@@ -1,4 +1,4 @@
-"""What is said about a wrong command line, in both languages."""
+"""Errors in the command line and its help, in both languages."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from autograder.arguments import parser
 from autograder.cli import COMMANDS, main
 
 
-def said(capsys, *arguments: str) -> str:
+def error_text(capsys, *arguments: str) -> str:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     assert ended.value.code == 2
@@ -23,15 +23,15 @@ def said(capsys, *arguments: str) -> str:
         (["bench", "--json"], "expected one argument", "--json 后面缺少一个值"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_one_line_what_is_wrong(capsys, arguments, en, zh):
+def test_a_wrong_command_line_is_explained_in_one_line(capsys, arguments, en, zh):
     for lang, words in (("en", en), ("zh", zh)):
-        shown = said(capsys, "--lang", lang, *arguments)
+        shown = error_text(capsys, "--lang", lang, *arguments)
         assert words in shown
         assert shown.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
-def test_help_speaks_either_language_throughout(command):
+def test_help_is_wholly_in_one_language(command):
     helps = {lang: _help(command, lang) for lang in ("en", "zh")}
     assert helps["en"].isascii() or not command or command == ["grade"]
     assert "用法" in helps["zh"]
@@ -49,7 +49,7 @@ def test_the_language_may_come_before_or_after_the_command(capsys, arguments):
     assert "掩码" in capsys.readouterr().out
 
 
-def test_no_name_in_the_list_is_cut(capsys):
+def test_names_in_the_list_are_never_cut(capsys):
     assert main(["list", "--lang", "en"]) == 0
     shown = capsys.readouterr().out
     assert "…" not in shown

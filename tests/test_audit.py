@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace as replace_in
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -55,7 +55,7 @@ def copied(tmp_path, root):
     return tmp_path
 
 
-def replace(path, old, new):
+def replace_text(path, old, new):
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
@@ -78,9 +78,9 @@ def break_a_solution(course):
     return "solutions/05_softmax/05_softmax.ipynb"
 
 
-def mend_a_mistake(course):
+def repair_a_mistake(course):
     path = course / "autograder/mistakes/ch05_softmax.py"
-    replace(path, "+ 1e-9)", "+ 0.0)")
+    replace_text(path, "+ 1e-9)", "+ 0.0)")
     return "autograder/mistakes/ch05_softmax.py"
 
 
@@ -142,7 +142,7 @@ def test_nothing(student, draw):
     "fault",
     [
         break_a_solution,
-        mend_a_mistake,
+        repair_a_mistake,
         edit_an_exercise,
         solve_an_exercise,
         add_a_stray_file,
@@ -153,39 +153,43 @@ def test_nothing(student, draw):
     ],
     ids=lambda fault: fault.__name__,
 )
-def test_a_course_broken_by_hand_is_found_out_by_file(copied, fault):
+def test_a_broken_course_is_reported_by_file(copied, fault):
     named = fault(copied)
     done = audit(copied)
     assert done.returncode == 1, done.stdout + done.stderr
     assert named in done.stdout
 
 
-def test_the_record_of_what_mistakes_break_is_made_anew(copied):
+def test_the_record_of_symptoms_is_written_again(copied):
     path = copied / "autograder/symptoms/05_softmax.json"
     before = path.read_text(encoding="utf-8")
     path.write_text("{}", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "autograder.recorded"], cwd=copied, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "autograder", "record", "symptoms", "--lang", "en"],
+        cwd=copied,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "05_softmax: recorded\n"
     assert path.read_text(encoding="utf-8") == before
 
 
-def test_a_mistake_that_is_accepted_by_luck_is_found_out(monkeypatch):
+def test_a_mistake_that_passes_on_one_salt_is_found(monkeypatch):
     softmax = catalogue()["05_softmax"]
     known = mistakes_of(softmax.module)[0]
-    monkeypatch.setattr("autograder.audit.mistakes_of", lambda module: [known])
+    monkeypatch.setattr("autograder.checks.audit.mistakes_of", lambda module: [known])
     assert list(_mistakes(softmax)) == []
-    monkeypatch.setattr("autograder.audit._is_rejected", lambda *about: about[-1] != "audit 3")
+    monkeypatch.setattr("autograder.checks.audit._is_rejected", lambda *about: about[-1] != "audit 3")
     assert [fault.partition(": ")[2] for fault in _mistakes(softmax)] == [
-        f"{known.name} is accepted on 1 of 40 salts, on 'audit 3' for one"
+        f"{known.name} is accepted on 1 of 40 salts, for example on 'audit 3'"
     ]
 
 
-def test_what_is_right_is_never_taken_for_rejected():
+def test_a_right_answer_is_not_rejected():
     softmax = catalogue()["05_softmax"]
     known = next(mistake for mistake in mistakes_of(softmax.module) if mistake.part == "stable_softmax")
-    right = replace_in(known, answer=ch05_softmax.stable_softmax)
+    right = replace(known, answer=ch05_softmax.stable_softmax)
     student = Student(Local({"stable_softmax": known.answer}))
     before = examination(softmax).examine(student, "salt", [softmax.part("stable_softmax")])[0]
     assert _is_rejected(softmax, known, before, "another salt")

@@ -1,4 +1,4 @@
-"""Bad input costs the one who handed it in, and nobody else; nothing is lost."""
+"""A submission that cannot be read costs only its own marks."""
 
 import json
 import os
@@ -14,7 +14,8 @@ MASKS = find("06_masks")
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory) -> dict:
+def reports(tmp_path_factory) -> dict:
+    """One run over every kind of bad input; reports by student, the folder and the odd names beside them."""
     folder = tmp_path_factory.mktemp("bad")
     into = folder / "in"
 
@@ -65,7 +66,7 @@ def results(tmp_path_factory) -> dict:
     for name in names:
         hand_in(into, name, MASKS, right)
     graded = run(Options(into, folder / "out", db=f"sqlite:///{folder}/gradebook.db", autograded=folder / "autograded"))
-    found = {result["student"]: result for result in graded}
+    found = {report.student: report for report in graded}
     found["out"] = folder / "out"
     found["names"] = names
     return found
@@ -79,8 +80,8 @@ def answer(notebook, part):
     return next(c.source for c in notebook.cells if c.get("id") == f"answer-{part}")
 
 
-def test_the_control_between_them_gets_full_marks(results):
-    assert results["control"]["score"] == 20
+def test_a_right_submission_among_them_gets_full_marks(reports):
+    assert reports["control"].score == 20
 
 
 @pytest.mark.parametrize(
@@ -103,18 +104,18 @@ def test_the_control_between_them_gets_full_marks(results):
         ("link", "error", "cannot be opened"),
     ],
 )
-def test_what_cannot_be_read_gets_a_verdict_that_says_why(results, student, verdict, said):
-    result = results[student]
-    assert (result["score"], result["max_score"], result["verdict"]) == (0, 20, verdict)
-    assert {part["verdict"] for part in result["parts"]} == {verdict}
-    assert said in result["message"]["en"]
-    assert result["message"]["zh"]
+def test_an_unreadable_submission_gets_a_verdict_with_the_reason(reports, student, verdict, said):
+    report = reports[student]
+    assert (report.score, report.max_score, report.verdict) == (0, 20, verdict)
+    assert {part.verdict for part in report.parts} == {verdict}
+    assert said in report.message.en
+    assert report.message.zh
 
 
-def test_an_unknown_exercise_is_told_what_there_is(results):
-    result = results["unknown"]
-    assert result["verdict"] == "missing"
-    assert "06_masks" in result["message"]["en"]
+def test_an_unknown_exercise_lists_the_known_ones(reports):
+    report = reports["unknown"]
+    assert report.verdict == "missing"
+    assert "06_masks" in report.message.en
 
 
 def in_the_check_cell(notebook, part):
@@ -125,42 +126,42 @@ def in_the_check_cell(notebook, part):
     return changed
 
 
-def test_an_answer_in_the_cell_that_checks_it_counts(results):
-    assert results["in the check cell"]["score"] == 20
+def test_an_answer_in_the_check_cell_counts(reports):
+    assert reports["in the check cell"].score == 20
 
 
-def test_a_notebook_without_answer_cells_is_missing_its_parts(results):
-    assert results["no answer cells"]["verdict"] == "missing"
-    assert "not defined" in results["no answer cells"]["parts"][0]["message"]["en"]
+def test_a_notebook_without_answer_cells_has_missing_parts(reports):
+    assert reports["no answer cells"].verdict == "missing"
+    assert "not defined" in reports["no answer cells"].parts[0].message.en
 
 
-def test_right_code_in_cells_that_lost_their_names_gets_full_marks(results):
-    assert results["no metadata"]["score"] == 20
+def test_right_code_without_cell_metadata_gets_full_marks(reports):
+    assert reports["no metadata"].score == 20
 
 
 @pytest.mark.parametrize(("student", "verdict"), [("one part untouched", "missing"), ("syntax error", "error")])
-def test_a_fault_in_one_part_costs_that_part_alone(results, student, verdict):
-    first, *others = results[student]["parts"]
-    assert (first["verdict"], first["score"]) == (verdict, 0)
-    assert {part["verdict"] for part in others} == {"pass"}
+def test_a_fault_in_one_part_costs_that_part_alone(reports, student, verdict):
+    first, *others = reports[student].parts
+    assert (first.verdict, first.score) == (verdict, 0)
+    assert {part.verdict for part in others} == {"pass"}
 
 
-def test_a_syntax_error_is_shown_with_its_cell_and_line(results):
-    assert "SyntaxError: invalid syntax (cell 2, line 1)" in results["syntax error"]["parts"][0]["message"]["en"]
+def test_a_syntax_error_is_shown_with_its_cell_and_line(reports):
+    assert "SyntaxError: invalid syntax (cell 2, line 1)" in reports["syntax error"].parts[0].message.en
 
 
-def test_magics_and_shell_commands_do_no_harm(results):
-    assert results["shell"]["score"] == 20
+def test_magics_and_shell_commands_do_no_harm(reports):
+    assert reports["shell"].score == 20
 
 
-def test_an_older_notebook_format_is_read(results):
-    assert results["an older format"]["score"] == 20
+def test_an_older_notebook_format_is_read(reports):
+    assert reports["an older format"].score == 20
 
 
-def test_odd_names_are_graded_and_shown_as_text(results):
-    for name in results["names"]:
-        assert results[name]["score"] == 20
-    page = (results["out"] / "class.html").read_text(encoding="utf-8")
+def test_odd_names_are_graded_and_shown_as_text(reports):
+    for name in reports["names"]:
+        assert reports[name].score == 20
+    page = (reports["out"] / "class.html").read_text(encoding="utf-8")
     assert "<b>bold" not in page
     assert "&lt;b&gt;bold" in page
-    assert "'=cmd()" in (results["out"] / "grades.csv").read_text(encoding="utf-8")
+    assert "'=cmd()" in (reports["out"] / "grades.csv").read_text(encoding="utf-8")

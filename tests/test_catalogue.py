@@ -38,7 +38,7 @@ def test_an_unknown_exercise_is_not_found():
         ("[limits]", "[limits", "catalogue.toml"),
     ],
 )
-def test_a_faulty_catalogue_is_refused_with_the_place(tmp_path, old, new, complaint):
+def test_a_faulty_catalogue_is_refused_with_the_reason(tmp_path, old, new, complaint):
     text = FILE.read_text(encoding="utf-8")
     assert old in text
     faulty = tmp_path / "catalogue.toml"

@@ -1,4 +1,4 @@
-"""The command line: what it prints and how it ends."""
+"""The command line: what it prints and its exit status."""
 
 import json
 import pickle
@@ -26,7 +26,7 @@ def test_list_names_every_part(capsys):
     assert all(part.name in shown for exercise in catalogue().values() for part in exercise.parts)
 
 
-def test_list_speaks_chinese(capsys):
+def test_list_is_shown_in_chinese(capsys):
     assert main(["list", "--lang", "zh"]) == 0
     assert "掩码" in capsys.readouterr().out
 
@@ -39,16 +39,18 @@ def test_list_speaks_chinese(capsys):
         (["check", "99_nothing"], "06_masks", "06_masks"),
         (["release", "99_nothing"], "06_masks", "06_masks"),
         (["bench", "nothing"], "throughput", "throughput"),
+        (["record", "symptoms", "99_nothing"], "no exercise is called '99_nothing'", "没有叫 '99_nothing' 的练习"),
+        (["record", "translation", "99_nothing"], "no page is called '99_nothing'", "没有叫 '99_nothing' 的页面"),
     ],
 )
-def test_what_cannot_be_done_ends_with_2_and_says_why(capsys, command, en, zh):
+def test_bad_input_ends_with_2_and_a_reason(capsys, command, en, zh):
     for lang, said in (("en", en), ("zh", zh)):
         assert main([*command, "--lang", lang]) == 2
         assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [InputError, Unfinished, ReleaseError, UntrustedMachine, UnsoundGrader, ZygoteError])
-def test_what_a_person_is_told_ends_a_command_in_the_language_asked_for(capsys, monkeypatch, kind):
+def test_a_user_error_is_printed_in_the_chosen_language(capsys, monkeypatch, kind):
     def stop(args, console):
         raise pickle.loads(pickle.dumps(kind("no room", "没有空间")))  # as from another process
 
@@ -58,21 +60,21 @@ def test_what_a_person_is_told_ends_a_command_in_the_language_asked_for(capsys, 
         assert capsys.readouterr().err == said
 
 
-def test_a_fault_of_the_catalogue_is_told_in_both_languages(tmp_path):
+def test_a_catalogue_error_has_both_languages(tmp_path):
     faulty = FILE.read_text(encoding="utf-8").replace("difficulty = 4", "difficulty = 6")
     (tmp_path / "catalogue.toml").write_text(faulty, encoding="utf-8")
     with pytest.raises(CatalogueError) as fault:
         load(tmp_path / "catalogue.toml")
-    assert "difficulty is 1 to 5" in fault.value.message["en"]
-    assert "difficulty 应在 1 到 5 之间" in fault.value.message["zh"]
+    assert "difficulty is 1 to 5" in fault.value.message.en
+    assert "difficulty 应在 1 到 5 之间" in fault.value.message.zh
 
 
-def test_an_empty_folder_is_told_the_layout(capsys, tmp_path):
+def test_an_empty_folder_explains_the_layout(capsys, tmp_path):
     assert main(["grade", str(tmp_path), "--lang", "en"]) == 2
     assert "<student>/<exercise>" in capsys.readouterr().err
 
 
-def test_a_file_of_unknown_name_is_told_the_names(capsys, tmp_path):
+def test_a_file_with_an_unknown_name_lists_the_exercises(capsys, tmp_path):
     (tmp_path / "homework.ipynb").write_text("{}")
     assert main(["grade", str(tmp_path / "homework.ipynb")]) == 2
     assert "06_masks" in capsys.readouterr().err
@@ -82,12 +84,12 @@ def test_a_single_file_is_graded(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = hand_in(tmp_path / "in", "somebody", MASKS, solution(MASKS))
     assert main(["grade", str(path), "--out", "out", "--lang", "en"]) == 0
-    result = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["submissions"]
-    assert [(r["student"], r["score"]) for r in result] == [("somebody", 20)]
+    written = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["submissions"]
+    assert [(r["student"], r["score"]) for r in written] == [("somebody", 20)]
     assert "somebody/06_masks: 20/20 pass" in capsys.readouterr().out
 
 
-def test_a_device_that_is_not_there_is_refused_clearly(capsys, tmp_path):
+def test_a_missing_device_is_refused_with_a_reason(capsys, tmp_path):
     import torch
 
     if torch.cuda.is_available():
@@ -113,7 +115,7 @@ def test_the_solution_passes_on_other_devices(device):
     assert all(result.verdict == "pass" for result in results if result.part.name == "masked_attention")
 
 
-def test_check_tells_a_learner_what_is_right_and_what_is_not(capsys, tmp_path, root):
+def test_check_shows_what_is_right_and_what_is_wrong(capsys, tmp_path, root):
     inverted = "def masked_attention(q, k, v, mask):\n    s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -torch.inf)\n    w = s.softmax(-1).nan_to_num(0.0)\n    return w @ v, w"
     hand_in(tmp_path, "exercises", MASKS, with_answer(solution(MASKS), "masked_attention", inverted))
     check_notebooks([MASKS], "en", Console(width=200), tmp_path)
@@ -140,6 +142,6 @@ def test_an_error_is_shown_with_the_name_of_its_cell(capsys, tmp_path, answer, s
     assert "ipython" not in shown.lower()
 
 
-def test_release_check_is_content_with_the_repository(capsys):
+def test_release_check_finds_the_repository_up_to_date(capsys):
     assert main(["release", "--check", "06_masks", "--lang", "en"]) == 0
     assert "up to date" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The measured tolerance admits every right way of computing and nothing else."""
+"""The measured tolerance accepts every right way of computing and nothing else."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def test_exp_minus_logsumexp_is_a_right_softmax(dtype, scale):
         agree((x - x.logsumexp(-1, keepdim=True)).exp(), softmax, x)
 
 
-def test_a_long_sum_may_be_taken_in_any_order():
+def test_a_long_sum_may_be_computed_in_any_order():
     def mixed(scores, values):
         return torch.softmax(scores, -1) @ values
 
@@ -42,7 +42,7 @@ def test_computing_in_float64_and_casting_back_is_right():
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-9, 1e-12])
-def test_an_epsilon_in_the_denominator_is_seen(epsilon):
+def test_an_epsilon_in_the_denominator_is_detected(epsilon):
     x = Draw("x", "")(3, 7)
     with pytest.raises(Broken, match="off by"):
         agree(x.exp() / (x.exp().sum(-1, keepdim=True) + epsilon), softmax, x)
@@ -59,12 +59,13 @@ def test_an_epsilon_in_the_denominator_is_seen(epsilon):
         (lambda x: torch.zeros_like(x), "off by"),
     ],
 )
-def test_form_is_compared_before_values(answer, complaint):
+def test_shape_and_dtype_are_compared_before_values(answer, complaint):
     x = Draw("x", "")(3, 7)
     with pytest.raises(Broken, match=complaint) as raised:
         agree(answer(x), softmax, x)
     assert raised.value.verdict is Verdict.WRONG
-    assert set(raised.value.message) == {"en", "zh"}
+    assert raised.value.message.en
+    assert raised.value.message.zh
 
 
 def test_the_worst_element_is_reported_with_both_values():
@@ -73,8 +74,8 @@ def test_the_worst_element_is_reported_with_both_values():
     wrong[1, 4] += 0.25
     with pytest.raises(Broken) as raised:
         agree(wrong, softmax, x)
-    assert "off by 0.25 at [1, 4]" in raised.value.message["en"]
-    assert "yours" in raised.value.message["en"]
+    assert "off by 0.25 at [1, 4]" in raised.value.message.en
+    assert "yours" in raised.value.message.en
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_the_growth_exponent_is_fitted(power):
     assert growth({n: 5 * n**power for n in (32, 64, 128)}) == pytest.approx(power)
 
 
-def test_a_quadratic_tensor_is_caught_by_counting():
+def test_a_quadratic_tensor_is_found_by_counting():
     def outer(x):
         return (x[:, None] * x[None]).sum(-1)
 
@@ -123,26 +124,26 @@ def test_a_quadratic_tensor_is_caught_by_counting():
         grows_at_most(student, "outer", what="largest", **inputs)
 
 
-def test_draws_depend_on_name_and_salt_alone():
+def test_draws_depend_only_on_name_and_salt():
     assert torch.equal(Draw("a", "s")(3), Draw("a", "s")(3))
     assert not torch.equal(Draw("a", "s")(3), Draw("a", "t")(3))
     assert not torch.equal(Draw("a", "s")(3), Draw("b", "s")(3))
 
 
-def test_a_drawn_mask_allows_and_forbids_in_every_row():
+def test_a_random_mask_allows_and_forbids_a_key_in_every_row():
     for salt in range(50):
         mask = Draw("m", str(salt)).mask(3, 4, 5)
         assert mask.any(-1).all()
         assert not mask.all(-1).any()
 
 
-def test_a_tensor_without_axes_can_be_an_argument():
+def test_a_scalar_tensor_can_be_an_argument():
     x, factor = Draw("x", "")(3, 7), torch.tensor(0.5, dtype=torch.float64)
     for _ in range(2):
         agree(x * 0.5, lambda x, factor: x * factor, x, factor)
 
 
-def test_memory_that_was_never_written_does_not_widen_the_tolerance():
+def test_uninitialised_memory_does_not_widen_the_tolerance():
     def tripled(x):
         return torch.empty_like(x).copy_(x) * 3
 

@@ -1,4 +1,4 @@
-"""Cost is counted, never timed: the largest tensor, what lives at once, the work, forward and backward."""
+"""Cost is counted, never timed: the largest tensor, the memory held at once, the work, forward and backward."""
 
 import contextlib
 import tracemalloc
@@ -12,7 +12,7 @@ from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution, with_answer
 from autograder.exam.complexity import fits_in, grows_at_most, is_straight
 from autograder.exam.proxy import Local, Student
-from autograder.grading.grade import grade
+from autograder.grading.grade import Conditions, grade_file
 from autograder.verdicts import Broken
 
 LENGTHS = (48, 96, 192)
@@ -40,7 +40,7 @@ def dense(x):
 
 
 def tiles_kept(x):
-    """The whole n × n table, in tiles too small to be noticed one by one."""
+    """The whole n × n table, in tiles that are too small to be noticed individually."""
     table = [[a @ b.T for b in x.split(TILE)] for a in x.split(TILE)]
     return torch.cat([sum(t @ b for t, b in zip(line, x.split(TILE), strict=True)) for line in table])
 
@@ -70,19 +70,19 @@ def hidden_in_lists(x):
 
 
 @pytest.mark.parametrize("what", ["largest", "live", "flops", "elements"])
-def test_a_dense_table_is_seen_in_every_count(what):
+def test_a_dense_table_shows_in_every_count(what):
     growing(linear, what)
     with too_fast():
         growing(dense, what)
 
 
-def test_tiles_that_are_kept_are_caught_together():
+def test_tiles_that_are_kept_count_together():
     growing(tiles_kept, "largest")
     with too_fast():
         growing(tiles_kept, "live")
 
 
-def test_tiles_that_are_freed_are_caught_by_their_work():
+def test_tiles_that_are_freed_still_count_as_work():
     growing(tiles_freed, ("largest", "live"))
     with too_fast():
         growing(tiles_freed, "flops")
@@ -117,7 +117,7 @@ def test_gathering_from_a_view_counts_what_is_read():
     growing(gathers, ("largest", "live", "elements"))
 
 
-def test_what_leaves_pytorch_is_counted():
+def test_data_that_leaves_pytorch_is_counted():
     growing(lambda x: x * sum(x[:, 0].tolist()), "left")
     for leaves in (lambda x: x * np.asarray(x @ x.T).sum(), lambda x: x * sum(map(sum, (x @ x.T).tolist()))):
         with too_fast():
@@ -125,13 +125,13 @@ def test_what_leaves_pytorch_is_counted():
 
 
 @pytest.mark.parametrize("function", [hidden_in_numpy, hidden_in_lists, dense])
-def test_a_hidden_table_does_not_fit_even_in_a_notebook(function):
+def test_a_hidden_table_is_found_in_a_notebook_too(function):
     with pytest.raises(Broken, match=r"takes \d+ MB for inputs of 0\.0 MB; 4 are enough"):
         fits_in(student(f=function), "f", *rows(1000), megabytes=4)
 
 
 @pytest.mark.parametrize("function", [linear, one_row_at_a_time])
-def test_what_is_small_fits(function):
+def test_small_memory_fits(function):
     fits_in(student(f=function), "f", *rows(1000), megabytes=4)
     if function is linear:
         fits_in(student(f=function), "f", *rows(1000), megabytes=4, wrt=(0,), cotangents=rows(1000))
@@ -168,7 +168,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("way", OUTSIDE)
-def test_memory_taken_behind_pytorch_is_seen_from_outside(tmp_path, way):
+def test_memory_allocated_outside_pytorch_is_measured(tmp_path, way):
     exercise = find("05_softmax")
     answer = f"""
 import ctypes, mmap, torch
@@ -179,10 +179,10 @@ def softmax_vjp(p, grad):
     return p * (grad - (p * grad).sum(-1, keepdim=True))
 """
     path = hand_in(tmp_path, "somebody", exercise, with_answer(solution(exercise), "softmax_vjp", answer))
-    parts = grade("somebody", exercise.name, str(path), "salt").result["parts"]
-    part = next(part for part in parts if part["id"] == "softmax_vjp")
-    assert part["verdict"] == "wrong"
-    assert "MB" in part["message"]["en"]
+    parts = grade_file("somebody", exercise.name, path, Conditions("salt", may_lack=None)).report.parts
+    part = next(part for part in parts if part.id == "softmax_vjp")
+    assert part.verdict == "wrong"
+    assert "MB" in part.message.en
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_each_shape_is_counted_once_in_a_part():
     assert len(calls) == 4
 
 
-def test_whoever_stops_the_tracing_is_found_out():
+def test_stopping_the_memory_trace_is_detected():
     def stops(x):
         tracemalloc.stop()
         return x + 1
@@ -246,12 +246,12 @@ def test_whoever_stops_the_tracing_is_found_out():
         ([1001, 1004, 1009], False),
     ],
 )
-def test_a_line_is_told_from_a_curve_whatever_they_stand_on(counts, straight):
+def test_a_straight_line_differs_from_a_curve_whatever_the_offset(counts, straight):
     assert is_straight(counts) is straight
 
 
 @pytest.mark.parametrize(("function", "lengths"), [(linear, [4, 8, 12]), (tiles_freed, [4, 8, 12, 48, 96])])
-def test_long_lengths_are_tried_only_where_short_ones_do_not_show_a_line(function, lengths):
+def test_long_lengths_are_tried_only_when_short_ones_are_not_straight(function, lengths):
     tried = []
 
     def f(x):

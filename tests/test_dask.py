@@ -1,4 +1,4 @@
-"""A real Dask cluster gives the marks that a local run gives, also when a worker dies in the middle."""
+"""A real Dask cluster gives the same marks as a local run, even when a worker dies during the run."""
 
 import contextlib
 import json
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,12 @@ import pytest
 from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution, with_answer, with_mistake
 from autograder.errors import Unfinished
-from autograder.grading import dask as clusters
+from autograder.grading import dask
 from autograder.grading.dask import Cluster
 from autograder.grading.run import Options, run
-from autograder.grading.workers import Lost
+from autograder.grading.task import Lost
 from autograder.mistakes import mistakes_of
+from autograder.results import SubmissionReport
 
 pytest.importorskip("distributed", reason="needs the package distributed")
 
@@ -37,7 +39,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def program(folder: Path, *arguments: str) -> Iterator[subprocess.Popen]:
-    """A Dask command in a process group of its own, ended with all it started."""
+    """A Dask command in its own process group, which is killed as a whole at the end."""
     here = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1"}
     with open(folder / f"{arguments[0]}.log", "ab") as log:
         process = subprocess.Popen([sys.executable, "-m", "dask", *arguments], cwd=folder, env=os.environ | here,
@@ -52,7 +54,7 @@ def program(folder: Path, *arguments: str) -> Iterator[subprocess.Popen]:
 
 @pytest.fixture
 def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-    """A scheduler and two workers, each a process of its own."""
+    """A scheduler and two workers, each in its own process."""
     address = f"tcp://127.0.0.1:{free_port()}"
     worker = ("worker", address, "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path / "scratch"))
     with contextlib.ExitStack() as stack:
@@ -63,7 +65,7 @@ def cluster(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
         yield address, workers
 
 
-def test_a_worker_lost_in_the_middle_costs_no_mark(tmp_path, cluster, monkeypatch):
+def test_a_worker_lost_during_the_run_costs_no_marks(tmp_path, cluster, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_SALT", "the same")
     known = mistakes_of(MASKS.module)
     for i in range(6):
@@ -75,15 +77,15 @@ def test_a_worker_lost_in_the_middle_costs_no_mark(tmp_path, cluster, monkeypatc
     address, workers = cluster
     seen = []
 
-    def lose_a_worker(result, total):
-        seen.append(result)
+    def lose_a_worker(report, total):
+        seen.append(report)
         if len(seen) == 2:
             os.killpg(workers[0].pid, signal.SIGKILL)
 
     far = run(options(tmp_path / "far", tmp_path / "in", dask=address), lose_a_worker)
     near = run(options(tmp_path / "near", tmp_path / "in", jobs=2))
     assert len(seen) == len(far) == 15
-    assert [told(result) for result in far] == [told(result) for result in near]
+    assert [without_seconds(report) for report in far] == [without_seconds(report) for report in near]
     assert grades(tmp_path / "far") == grades(tmp_path / "near")
     assert notebooks(tmp_path / "far") == notebooks(tmp_path / "near")
     assert workers[0].wait(PATIENCE) == -signal.SIGKILL
@@ -94,8 +96,8 @@ def options(folder: Path, source: Path, **others) -> Options:
                    autograded=folder / "autograded", **others)  # fmt: skip
 
 
-def told(result: dict) -> dict:
-    return {key: value for key, value in result.items() if key != "seconds"}
+def without_seconds(report: SubmissionReport) -> SubmissionReport:
+    return replace(report, seconds=0.0)
 
 
 def grades(folder: Path) -> bytes:
@@ -108,7 +110,7 @@ def notebooks(folder: Path) -> dict:
 
 
 class Deadly:
-    """A task that takes every worker with it."""
+    """A task that kills every worker."""
 
     key = "deadly"
 
@@ -132,15 +134,15 @@ def test_a_task_that_kills_every_worker_is_given_up(tmp_path):
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "no Dask scheduler answers"), ("zh", "没有 Dask 调度器应答")])
-def test_an_address_where_nobody_answers_is_told(monkeypatch, lang, said):
-    monkeypatch.setattr(clusters, "REACH_SECONDS", 1)
+def test_an_unreachable_scheduler_is_reported(monkeypatch, lang, said):
+    monkeypatch.setattr(dask, "REACH_SECONDS", 1)
     with pytest.raises(Unfinished) as refused:
         Cluster(f"tcp://127.0.0.1:{free_port()}")
     assert said in refused.value.message[lang]
 
 
-def test_a_cluster_without_workers_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(clusters, "NOBODY_SECONDS", 1)
+def test_a_cluster_without_workers_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask, "NOBODY_SECONDS", 1)
     address = f"tcp://127.0.0.1:{free_port()}"
     with program(tmp_path, "scheduler", "--host", address, "--no-dashboard"), Cluster(address) as empty:
         started = time.monotonic()

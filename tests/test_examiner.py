@@ -1,6 +1,7 @@
-"""How verdicts, points and names are made."""
+"""How verdicts, points and the names of mistakes are found."""
 
 import contextlib
+import types
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from autograder.exam.proxy import Local, Student
 from autograder.exam.symptoms import LEARNERS_SALT, broken_by, symptoms
 from autograder.mistakes.ch09_multi_head import ForgetsTheScale
 from autograder.reference import ch05_softmax, ch06_masks, ch09_multi_head
-from autograder.student.perform import tensors_in
+from autograder.student.nested import tensors
 from autograder.verdicts import Broken, Verdict
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
@@ -55,13 +56,13 @@ def test_a_name_error_inside_an_answer_is_an_error():
     assert examined(MASKS, "causal_mask", causal_mask).verdict is Verdict.ERROR
 
 
-def test_the_error_message_points_to_the_learners_own_line():
+def test_the_error_message_shows_the_learners_line():
     namespace = {}
     exec(compile("def causal_mask(q_len, k_len=None):\n    x = 1\n    return x / 0\n", "<cell>", "exec"), namespace)
     student = Student(Local(namespace))
     result = examination(MASKS).examine(student, "", [MASKS.part("causal_mask")])[0]
-    assert "line 3, in causal_mask" in result.first_broken.broken.message["en"]
-    assert "第 3 行" in result.first_broken.broken.message["zh"]
+    assert "line 3, in causal_mask" in result.first_broken.broken.message.en
+    assert "第 3 行" in result.first_broken.broken.message.zh
 
 
 def fused(q, k, v, mask):
@@ -82,7 +83,7 @@ def fused_with_a_way_out(q, k, v, mask):
 
 
 @pytest.mark.parametrize("answer", [fused, fused_by_operator, fused_with_a_way_out], ids=lambda f: f.__name__)
-def test_an_operator_that_does_the_exercise_is_refused_however_right_the_answer(answer):
+def test_a_forbidden_operator_is_refused_even_in_a_right_answer(answer):
     result = examined(MASKS, "masked_attention", answer)
     assert (result.verdict, result.score) == (Verdict.POLICY, 0)
 
@@ -97,7 +98,7 @@ def test_an_operator_that_does_the_exercise_is_refused_however_right_the_answer(
         lambda x, dim=-1: (x - x.logsumexp(dim, keepdim=True)).exp(),
     ],
 )
-def test_a_ready_softmax_is_refused(answer):
+def test_a_ready_made_softmax_is_refused(answer):
     assert examined(SOFTMAX, "stable_softmax", answer).verdict is Verdict.POLICY
 
 
@@ -113,7 +114,7 @@ def test_switching_off_the_counting_is_refused():
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-6, 1e-8, 1e-10])
-def test_the_same_mistake_in_another_size_is_still_named(epsilon):
+def test_a_mistake_is_named_whatever_its_size(epsilon):
     def with_epsilon(x, dim=-1):
         shifted = (x - x.amax(dim, keepdim=True).nan_to_num(neginf=0.0)).exp()
         return shifted / (shifted.sum(dim, keepdim=True) + epsilon)
@@ -123,16 +124,16 @@ def test_the_same_mistake_in_another_size_is_still_named(epsilon):
     assert "epsilon" in diagnose(SOFTMAX, result, "salt").name
 
 
-def written_by_somebody_else(q, k, v, mask):
-    """An inverted mask, in a style that resembles ours in nothing."""
+def inverted_in_another_style(q, k, v, mask):
+    """An inverted mask, in a style that does not look like ours."""
     scores = torch.einsum("...qd,...kd->...qk", q, k).div(k.size(-1) ** 0.5)
     weights = torch.where(mask, torch.tensor(float("-inf"), dtype=q.dtype), scores).softmax(dim=-1)
     weights = torch.nan_to_num(weights)
     return torch.einsum("...qk,...ke->...qe", weights, v), weights
 
 
-def test_a_mistake_is_known_by_what_it_does_and_not_by_how_it_is_written():
-    result = examined(MASKS, "masked_attention", written_by_somebody_else)
+def test_a_mistake_is_recognised_by_behaviour_not_by_source():
+    result = examined(MASKS, "masked_attention", inverted_in_another_style)
     assert diagnose(MASKS, result, "salt").name == "inverts_the_mask"
 
 
@@ -141,42 +142,42 @@ def nonsense(q, k, v, mask):
     return out.sin(), weights.cos()
 
 
-def test_an_answer_like_no_known_mistake_is_not_given_a_name():
+def test_an_unknown_mistake_gets_no_name():
     result = examined(MASKS, "masked_attention", nonsense)
     assert result.verdict is Verdict.WRONG
     assert diagnose(MASKS, result, "salt") is None
 
 
 @pytest.mark.parametrize(
-    "answer", [written_by_somebody_else, nonsense, lambda q, k, v, mask: q], ids=lambda f: f.__name__
+    "answer", [inverted_in_another_style, nonsense, lambda q, k, v, mask: q], ids=lambda f: f.__name__
 )
-def test_what_is_on_record_changes_no_name(answer, monkeypatch):
+def test_the_recorded_symptoms_do_not_change_the_diagnosis(answer, monkeypatch):
     result = examined(MASKS, "masked_attention", answer, LEARNERS_SALT)
     quickly = diagnose(MASKS, result, LEARNERS_SALT)
-    monkeypatch.setattr("autograder.diagnosis.symptoms", lambda exercise: {})
+    monkeypatch.setattr("autograder.exam.diagnosis.symptoms", lambda exercise: {})
     assert diagnose(MASKS, result, LEARNERS_SALT) == quickly
 
 
 @pytest.fixture
 def tried(monkeypatch) -> Counter:
-    """By mistake, how often a diagnosis set it beside the student on a promise."""
+    """By mistake, how often a diagnosis compared it with the student on one promise."""
     names = Counter()
     monkeypatch.setattr(
-        "autograder.diagnosis._answers_with", lambda *asked: names.update([asked[1]]) or _answers_with(*asked)
+        "autograder.exam.diagnosis._answers_with", lambda *asked: names.update([asked[1]]) or _answers_with(*asked)
     )
     return names
 
 
-def test_what_is_known_to_be_kept_is_not_tried(tried):
-    """Of all mistakes only those that break the same promises are tried, and only on the first of them."""
-    result = examined(MASKS, "masked_attention", written_by_somebody_else, LEARNERS_SALT)
+def test_mistakes_with_other_recorded_symptoms_are_not_tried(tried):
+    """Only the mistakes that break the same promises are tried, and only on the first of these promises."""
+    result = examined(MASKS, "masked_attention", inverted_in_another_style, LEARNERS_SALT)
     assert diagnose(MASKS, result, LEARNERS_SALT).name == "inverts_the_mask"
     del tried[None]  # the reference
     assert tried == {name: 1 for name, broken in symptoms(MASKS).items() if broken == broken_by(result)}
 
 
 class MirrorsTheOutput(ch09_multi_head.SequenceFirstMHA):
-    """A fault of a module: its layers are the right ones, and hold what the suite puts in."""
+    """A module with a wrong output: its layers are right, and hold the parameters that the suite loads."""
 
     def forward(self, query, key, value, **masks):
         out, weights = super().forward(query, key, value, **masks)
@@ -184,32 +185,32 @@ class MirrorsTheOutput(ch09_multi_head.SequenceFirstMHA):
 
 
 @pytest.mark.parametrize("answer", [MirrorsTheOutput, ForgetsTheScale])
-def test_modules_are_made_again_when_the_questions_are(answer, monkeypatch):
+def test_a_diagnosis_builds_modules_again(answer, monkeypatch):
     heads = find("09_multi_head")
     result = examined(heads, "SequenceFirstMHA", answer, LEARNERS_SALT)
     quickly = diagnose(heads, result, LEARNERS_SALT)
-    monkeypatch.setattr("autograder.diagnosis.symptoms", lambda exercise: {})
+    monkeypatch.setattr("autograder.exam.diagnosis.symptoms", lambda exercise: {})
     assert diagnose(heads, result, LEARNERS_SALT) == quickly
     assert (quickly is None) == (answer is MirrorsTheOutput)
 
 
-def test_a_question_is_kept_as_it_was_asked():
-    """A suite may go on to change what it asked with."""
+def test_a_recorded_question_keeps_its_original_tensors():
+    """A suite may change its tensors after asking."""
     student = Student(Local({"f": lambda x, more: x}))
     x = torch.zeros(3)
     student.f(x, [x])
     x.fill_(7.0)
-    assert not any(tensor.any() for tensor in tensors_in(student.exchanges[0].request["args"]))
+    assert not any(tensor.any() for tensor in tensors(student.exchanges[0].request["args"]))
 
 
-def test_a_mistake_that_breaks_many_promises_otherwise_is_let_go(tried):
+def test_a_mistake_that_fails_differently_three_times_is_dropped(tried):
     result = examined(MASKS, "masked_attention", nonsense, LEARNERS_SALT)
     assert diagnose(MASKS, result, LEARNERS_SALT) is None
     del tried[None]  # the reference
     assert max(tried.values()) == CHANCES < len(broken_by(result))
 
 
-def test_right_at_first_and_wrong_later_is_found():
+def test_an_answer_that_is_right_only_at_first_is_wrong():
     calls = []
 
     def forgetful(q_len, k_len=None):
@@ -221,32 +222,32 @@ def test_right_at_first_and_wrong_later_is_found():
 
 def test_a_result_on_another_device_is_wrong():
     student = Student(Local({}))
-    student._transport.ask = lambda request: {"value": placed(torch.zeros(2), "cuda")}
+    student._transport.ask = lambda request: {"value": on(torch.zeros(2), "cuda"), "changed": [], "stirred": False}
     with pytest.raises(Broken, match="the result is on cuda, the inputs are on cpu"):
         student.f(torch.zeros(2))
 
 
-def placed(tensor, device):
+def on(tensor, device):
     tensor.came_from = device
     return tensor
 
 
-def test_a_dict_that_loses_a_tensor_was_changed():
+def test_removing_a_tensor_from_a_dict_changes_the_input():
     student = Student(Local({"take": lambda state: state.pop("a"), "look": lambda state: state["a"]}))
     state = {"a": torch.arange(3.0), "b": torch.ones(2)}
-    assert student.spoils("take", state)
-    assert not student.spoils("look", state)
+    assert student.changes_inputs("take", state)
+    assert not student.changes_inputs("look", state)
 
 
-def test_facts_can_stand_for_random_answers():
+def test_facts_can_replace_random_answers():
     student = Student(Local({"f": lambda: torch.rand(2)}))
     student.f()
     student.f()
-    student.recount(["two calls"])
+    student.replace_transcript(["two calls"])
     assert [exchange.answer for exchange in student.exchanges] == [{"value": ["two calls"]}]
 
 
-def test_a_suite_can_ask_where_the_answer_runs():
+def test_a_suite_can_ask_for_the_device():
     assert Student(Local({}, device="cpu")).device == "cpu"
 
 
@@ -259,7 +260,7 @@ def test_a_module_without_parameters_can_be_differentiated():
 
 
 ODD = """
-from autograder.promises import promise
+from autograder.exam import promise
 
 @promise("causal_mask", en="Odd.", zh="怪。")
 def test_odd(student, tmp_path):
@@ -267,21 +268,20 @@ def test_odd(student, tmp_path):
 """
 
 
-def test_a_promise_that_asks_for_something_else_is_told_what_there_is(tmp_path, monkeypatch):
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_06_masks.py").write_text(ODD, encoding="utf-8")
-    monkeypatch.setattr("autograder.examiner.SUITES", tmp_path)
+def test_a_test_with_an_unknown_argument_is_refused():
+    suite = types.ModuleType("odd_suite")
+    exec(ODD, vars(suite))
     with pytest.raises(LookupError, match="test_odd: takes tmp_path; there are draw, student"):
-        Examination(MASKS)
+        Examination(MASKS, suite)
 
 
 @pytest.mark.parametrize("raised", [ValueError("odd"), pytest.skip.Exception("not today")], ids=["error", "skip"])
-def test_a_fault_of_the_suite_is_the_graders_own(monkeypatch, raised):
+def test_an_exception_in_a_suite_is_a_grader_error(monkeypatch, raised):
     def faulty(*about):
         raise raised
 
-    item = next(item for item in examination(MASKS).items if item.function.promise.part == "padding_mask")
-    monkeypatch.setitem(item.function.__globals__, "matches", faulty)
-    monkeypatch.setitem(item.function.__globals__, "left_alone", faulty)
+    test = next(test for test in examination(MASKS).tests.values() if test.promise.part == "padding_mask")
+    monkeypatch.setitem(test.function.__globals__, "matches", faulty)
+    monkeypatch.setitem(test.function.__globals__, "left_alone", faulty)
     result = examined(MASKS, "padding_mask", ch06_masks.padding_mask)
     assert (result.verdict, result.score) == (Verdict.GRADER_ERROR, 0)

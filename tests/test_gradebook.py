@@ -1,4 +1,4 @@
-"""nbgrader's gradebook, in SQLite and in a real PostgreSQL: no mark is lost, and nothing that a person did is touched."""
+"""nbgrader's gradebook in SQLite and in a real PostgreSQL: no mark is lost, and nothing entered by hand is changed."""
 
 import multiprocessing
 import secrets
@@ -16,13 +16,15 @@ from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution
 from autograder.cli import main
 from autograder.course import COURSE, course_root
-from autograder.errors import Locked, Unfinished
+from autograder.errors import InputError, Locked, Unfinished
 from autograder.gradebook import penalties
 from autograder.gradebook.marks import Marks, address
 from autograder.gradebook.release import generate
 from autograder.grading.journal import Journal
-from autograder.grading.pending import Entering
-from autograder.intake.submission import InputError, Submission
+from autograder.grading.pending import PendingMarks
+from autograder.intake.submission import Submission
+from autograder.results import PartReport, SubmissionReport
+from autograder.verdicts import Verdict
 
 MASKS = find("06_masks")
 WRITERS, STUDENTS = 4, 12
@@ -46,13 +48,11 @@ def url(request, tmp_path) -> str:
     return server.replace("/postgres?", f"/{name}?")
 
 
-def result(student: str, share: float = 1.0, verdict: str = "pass") -> dict:
-    parts = [
-        {"id": part.name, "score": part.points * share, "max_score": part.points, "verdict": verdict}
-        for part in MASKS.parts
-    ]
-    total = sum(part["score"] for part in parts)
-    return {"student": student, "exercise": MASKS.name, "score": total, "verdict": verdict, "parts": parts}
+def report(student: str, share: float = 1.0, verdict: str = "pass") -> SubmissionReport:
+    """A report in which every part gets this share of its points."""
+    parts = [PartReport(part.name, part.points * share, part.points, Verdict(verdict)) for part in MASKS.parts]
+    total = sum(part.score for part in parts)
+    return SubmissionReport(student, MASKS.name, total, MASKS.points, Verdict(verdict), 0.25, tuple(parts))
 
 
 def scores(url: str) -> dict[str, float]:
@@ -60,12 +60,12 @@ def scores(url: str) -> dict[str, float]:
         return {s.student.id: s.score for s in book.assignment_submissions(MASKS.name)}
 
 
-def test_marks_are_where_nbgrader_looks_for_them(url):
+def test_nbgrader_finds_the_marks(url):
     with Marks(url) as marks:
-        marks.enter(result("ada"))
-        marks.enter(result("alan", 0.5, "wrong"))
-        marks.enter(result("grace", 0.0, "missing"))
-        marks.enter(result("ada", 0.25, "wrong"))
+        marks.enter(report("ada"))
+        marks.enter(report("alan", 0.5, "wrong"))
+        marks.enter(report("grace", 0.0, "missing"))
+        marks.enter(report("ada", 0.25, "wrong"))
     assert scores(url) == {"ada": 5, "alan": 10, "grace": 0}
     with Gradebook(address(url), COURSE) as book:
         comments = book.find_submission_notebook(MASKS.name, MASKS.name, "grace").comments
@@ -74,10 +74,10 @@ def test_marks_are_where_nbgrader_looks_for_them(url):
         assert book.find_submission(MASKS.name, "ada").max_score == 20
 
 
-def test_an_exercise_is_entered_as_nbgrader_itself_enters_it(tmp_path):
+def test_an_exercise_is_entered_as_nbgrader_would(tmp_path):
     generate(MASKS, course_root(), f"sqlite:///{tmp_path}/theirs.db", tmp_path / "release")
     with Marks(f"sqlite:///{tmp_path}/ours.db") as marks:
-        marks.enter(result("ada"))
+        marks.enter(report("ada"))
     found = []
     for name in ("ours", "theirs"):
         with Gradebook(f"sqlite:///{tmp_path}/{name}.db", COURSE) as book:
@@ -89,9 +89,9 @@ def test_an_exercise_is_entered_as_nbgrader_itself_enters_it(tmp_path):
     assert found[0] == found[1]
 
 
-def test_what_a_person_did_survives_another_grading(url):
+def test_manual_changes_survive_another_grading(url):
     with Marks(url) as marks:
-        marks.enter(result("ada"))
+        marks.enter(report("ada"))
         with Gradebook(address(url), COURSE) as book:
             submission = book.find_submission(MASKS.name, "ada")
             submission.extension, submission.notebooks[0].late_submission_penalty = timedelta(days=2), 1.5
@@ -102,7 +102,7 @@ def test_what_a_person_did_survives_another_grading(url):
             comment.manual_comment = "很好！Well put."
             book.find_student("ada").first_name = "Ada"
             book.db.commit()
-        marks.enter(result("ada", 0.5, "wrong"))
+        marks.enter(report("ada", 0.5, "wrong"))
     with Gradebook(address(url), COURSE) as book:
         submission = book.find_submission(MASKS.name, "ada")
         grade = book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada")
@@ -116,30 +116,30 @@ def test_what_a_person_did_survives_another_grading(url):
         assert submission.student.first_name == "Ada"
 
 
-def test_grading_that_changes_nothing_asks_nobody_to_look_again(tmp_path):
+def test_unchanged_marks_need_no_manual_grading(tmp_path):
     url, ada = f"sqlite:///{tmp_path}/gradebook.db", Submission("ada", MASKS.name, None)
     with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.add("key", result("ada"))
-        with Entering(url, journal) as entering:
-            entering.enter(ada, graded_now=True)
+        journal.add("key", report("ada"))
+        with PendingMarks(url, journal) as pending:
+            pending.enter(ada, graded_now=True)
     with Gradebook(url, COURSE) as book:
         grade = book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada")
         grade.manual_score, grade.needs_manual_grade = 2.0, False
         book.db.commit()
-    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
-        entering.enter(ada, graded_now=False)
-        entering.finish()
+    with Journal(tmp_path / "journal.jsonl") as journal, PendingMarks(url, journal) as pending:
+        pending.enter(ada, graded_now=False)
+        pending.finish()
     with Gradebook(url, COURSE) as book:
         assert not book.find_grade("check-causal_mask", MASKS.name, MASKS.name, "ada").needs_manual_grade
 
 
-def test_a_gradebook_that_was_deleted_is_filled_from_the_journal(tmp_path):
+def test_a_deleted_gradebook_is_filled_from_the_journal(tmp_path):
     ada = Submission("ada", MASKS.name, None)
     with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.add("key", result("ada"))
+        journal.add("key", report("ada"))
         for name in ("first.db", "second.db"):
-            with Entering(f"sqlite:///{tmp_path}/{name}", journal) as entering:
-                entering.enter(ada, graded_now=name == "first.db")
+            with PendingMarks(f"sqlite:///{tmp_path}/{name}", journal) as pending:
+                pending.enter(ada, graded_now=name == "first.db")
             assert scores(f"sqlite:///{tmp_path}/{name}") == {"ada": 20}
 
 
@@ -149,13 +149,13 @@ def test_late_work_is_penalised_as_nbgrader_is_configured(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     penalties._plugin.cache_clear()
     with Marks(url) as marks:
-        marks.enter(result("ada"))
+        marks.enter(report("ada"))
         with Gradebook(url, COURSE) as book:
             book.find_assignment(MASKS.name).duedate = datetime(2026, 1, 10, 12)
             book.db.commit()
-        marks.enter(result("ada", 0.5, "wrong"), "2026-01-10 13:00:00 UTC")
-        marks.enter(result("alan"), "2026-01-10 11:59:59 UTC")
-        marks.enter(result("grace"), "the day before yesterday")
+        marks.enter(report("ada", 0.5, "wrong"), "2026-01-10 13:00:00 UTC")
+        marks.enter(report("alan"), "2026-01-10 11:59:59 UTC")
+        marks.enter(report("grace"), "the day before yesterday")
     penalties._plugin.cache_clear()
     with Gradebook(url, COURSE) as book:
         ada, alan, grace = (book.find_submission(MASKS.name, name) for name in ("ada", "alan", "grace"))
@@ -168,11 +168,11 @@ def write_everybody(url: str, writer: int, started) -> None:
     started.wait()
     with Marks(url) as marks:
         for number in range(STUDENTS):
-            marks.enter(result(f"shared{number}", 0.5, "wrong"))
-            marks.enter(result(f"own{writer}-{number}", 0.25, "wrong"))
+            marks.enter(report(f"shared{number}", 0.5, "wrong"))
+            marks.enter(report(f"own{writer}-{number}", 0.25, "wrong"))
 
 
-def test_several_graders_at_once_lose_no_mark(url):
+def test_several_graders_at_once_lose_no_marks(url):
     """They also make the database and the exercise at once."""
     fork = multiprocessing.get_context("fork")
     started = fork.Barrier(WRITERS)
@@ -187,40 +187,40 @@ def test_several_graders_at_once_lose_no_mark(url):
     assert scores(url) == shared | own
 
 
-def test_a_locked_gradebook_holds_up_nothing_and_gets_its_marks_later(tmp_path):
+def test_marks_wait_in_the_journal_while_the_gradebook_is_locked(tmp_path):
     url = f"sqlite:///{tmp_path}/gradebook.db?timeout=0.1"
     people = [Submission(name, MASKS.name, None) for name in ("ada", "alan")]
     with Marks(url) as marks:
-        marks.enter(result("grace"))
+        marks.enter(report("grace"))
     other = sqlite3.connect(tmp_path / "gradebook.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
+    with Journal(tmp_path / "journal.jsonl") as journal, PendingMarks(url, journal) as pending:
         for person in people:
-            journal.add("key", result(person.student))
-            entering.enter(person, graded_now=True)
+            journal.add("key", report(person.student))
+            pending.enter(person, graded_now=True)
         with pytest.raises(Locked, match="kept in the journal"):
-            entering.finish()
+            pending.finish()
     other.close()
-    with Journal(tmp_path / "journal.jsonl") as journal, Entering(url, journal) as entering:
+    with Journal(tmp_path / "journal.jsonl") as journal, PendingMarks(url, journal) as pending:
         for person in people:
-            entering.enter(person, graded_now=False)
-        entering.finish()
+            pending.enter(person, graded_now=False)
+        pending.finish()
     assert scores(url) == {"ada": 20, "alan": 20, "grace": 20}
 
 
-def test_a_name_the_database_refuses_costs_nobody_else_anything(server, tmp_path):
+def test_a_name_that_the_database_refuses_affects_no_other_student(server, tmp_path):
     long = "a" * 200
-    with Journal(tmp_path / "journal.jsonl") as journal, Entering(server, journal) as entering:
+    with Journal(tmp_path / "journal.jsonl") as journal, PendingMarks(server, journal) as pending:
         for name in (long, "ada"):
-            journal.add("key", result(name))
-            entering.enter(Submission(name, MASKS.name, None), graded_now=True)
+            journal.add("key", report(name))
+            pending.enter(Submission(name, MASKS.name, None), graded_now=True)
         with pytest.raises(Unfinished, match="too long"):
-            entering.finish()
+            pending.finish()
     assert scores(server) == {"ada": 20}
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "sqlite", "oracle+nothing"])
-def test_a_url_that_is_none_is_told_what_one_looks_like(wrong):
+def test_a_malformed_url_is_explained(wrong):
     with pytest.raises(InputError, match="postgresql://"):
         address(wrong)
 

@@ -1,4 +1,4 @@
-"""The journal survives whatever happens to it, and a mark is kept exactly as long as what it was made from."""
+"""The journal survives damage, and a mark is kept until something that it depends on changes."""
 
 import os
 import resource
@@ -11,21 +11,28 @@ import pytest
 from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution
 from autograder.errors import Unfinished
-from autograder.grading import fingerprint as fingerprints
+from autograder.grading import fingerprint
 from autograder.grading.journal import Journal
 from autograder.intake.submission import Submission, loaded
+from autograder.language import Text
+from autograder.results import PartReport, SubmissionReport
+from autograder.verdicts import Verdict
 
 MASKS, SOFTMAX = find("06_masks"), find("05_softmax")
 
 
-def test_a_mark_depends_on_its_suite_and_not_on_the_report(tmp_path, monkeypatch):
+def test_a_mark_depends_on_its_suite_and_the_engine_but_not_on_other_code(tmp_path, monkeypatch):
     copy = tmp_path / "autograder"
-    shutil.copytree(fingerprints.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(fingerprints, "PACKAGE", copy)
+    shutil.copytree(fingerprint.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(fingerprint, "PACKAGE", copy)
+
+    def forget():
+        fingerprint.grader.cache_clear()
+        fingerprint.engine.cache_clear()
 
     def grader(exercise):
-        fingerprints.grader.cache_clear()
-        return fingerprints.grader(exercise.name)
+        forget()
+        return fingerprint.grader(exercise.name)
 
     def after_a_change_in(name, exercise=MASKS):
         before = grader(exercise)
@@ -34,14 +41,15 @@ def test_a_mark_depends_on_its_suite_and_not_on_the_report(tmp_path, monkeypatch
         return grader(exercise) != before
 
     try:
-        for name in ("suites/test_06_masks.py", "reference/ch06_masks.py", "mistakes/ch06_masks.py", "comparison.py",
-                     "proxy.py", "diagnosis.py", "student/perform.py", "student/boot.py", "grading.py"):  # fmt: skip
+        for name in ("suites/test_06_masks.py", "reference/ch06_masks.py", "mistakes/ch06_masks.py",
+                     "exam/comparison.py", "exam/proxy.py", "exam/diagnosis.py", "student/perform.py", "student/boot.py",
+                     "student/sandbox/seccomp.py", "isolation/session.py", "grading/grade.py", "verdicts.py"):  # fmt: skip
             assert after_a_change_in(name), name
-        for name in ("report.py", "cli.py", "gradebook.py", "classrun.py", "suites/test_05_softmax.py"):
+        for name in ("learner/check_part.py", "checks/audit.py", "benchmarks/timing.py", "suites/test_05_softmax.py"):
             assert not after_a_change_in(name), name
         assert after_a_change_in("suites/test_05_softmax.py", SOFTMAX)
     finally:
-        fingerprints.grader.cache_clear()
+        forget()
 
 
 def test_a_mark_depends_on_content_salt_and_device(tmp_path):
@@ -58,47 +66,48 @@ def test_a_mark_depends_on_content_salt_and_device(tmp_path):
         (ada, "other", "cpu"),
         (ada, "salt", "cuda"),
     ]
-    assert len({fingerprints.fingerprint(*case, "en") for case in cases}) == len(cases)
+    assert len({fingerprint.fingerprint(*case, "en") for case in cases}) == len(cases)
 
 
-def entry(student: str, verdict: str = "pass") -> dict:
-    return {"student": student, "exercise": MASKS.name, "verdict": verdict, "score": 1.0, "parts": []}
+def report(student: str, verdict: Verdict = Verdict.PASS) -> SubmissionReport:
+    part = PartReport("causal_mask", 1.0, 3, verdict, Text("seen", "所见"))
+    return SubmissionReport(student, MASKS.name, 1.0, 20, verdict, 0.25, (part,))
 
 
 @pytest.mark.parametrize("lost", range(1, 260, 17))
-def test_a_journal_cut_short_anywhere_keeps_every_whole_line(tmp_path, lost):
+def test_a_truncated_journal_keeps_every_whole_line(tmp_path, lost):
     path, ends = tmp_path / "journal.jsonl", {}
     with Journal(path) as journal:
         for name in ("ada", "图灵"):
-            journal.add(f"key {name}", entry(name))
+            journal.add(f"key {name}", report(name))
             ends[name] = path.stat().st_size - 1  # without the end of the line
     os.truncate(path, path.stat().st_size - lost)
     whole = [name for name, end in ends.items() if end <= path.stat().st_size]
     with Journal(path) as journal:
         assert [name for name in ends if journal.holds(name, MASKS.name, f"key {name}")] == whole
-        journal.add("key grace", entry("grace"))
+        journal.add("key grace", report("grace"))
     with Journal(path) as journal:
-        assert all(journal.result(name, MASKS.name) == entry(name) for name in (*whole, "grace"))
+        assert all(journal.report(name, MASKS.name) == report(name) for name in (*whole, "grace"))
 
 
-def test_garbage_in_the_journal_is_passed_over(tmp_path):
+def test_garbage_in_the_journal_is_ignored(tmp_path):
     path = tmp_path / "journal.jsonl"
-    garbage = b'\n\0\0\0\n[1]\n7\n{"key": 1}\n{"key": "k", "result": []}\n{"entered": []}\n\xff\xfe\nnull\n'
+    garbage = b'\n\0\0\0\n[1]\n7\n{"key": 1}\n{"key": "k", "report": []}\n{"entered": []}\n\xff\xfe\nnull\n'
     path.write_bytes(garbage)
     with Journal(path) as journal:
-        journal.add("key", entry("ada"))
+        journal.add("key", report("ada"))
     with Journal(path) as journal:
         assert journal.holds("ada", MASKS.name, "key")
 
 
-def test_what_the_grader_failed_at_is_tried_again(tmp_path):
+def test_a_grader_error_is_graded_again(tmp_path):
     with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.add("key", entry("ada", "grader_error"))
+        journal.add("key", report("ada", Verdict.GRADER_ERROR))
         assert not journal.holds("ada", MASKS.name, "key")
-        assert journal.result("ada", MASKS.name) == entry("ada", "grader_error")
+        assert journal.report("ada", MASKS.name) == report("ada", Verdict.GRADER_ERROR)
 
 
-def test_the_salt_stays_in_the_folder_and_only_its_owner_reads_it(tmp_path, monkeypatch):
+def test_the_salt_is_kept_and_only_its_owner_can_read_it(tmp_path, monkeypatch):
     monkeypatch.delenv("AUTOGRADER_SALT", raising=False)
     path = tmp_path / "journal.jsonl"
     path.touch(mode=0o666)
@@ -117,7 +126,7 @@ def test_the_salt_stays_in_the_folder_and_only_its_owner_reads_it(tmp_path, monk
 
 
 def in_another_process(function) -> int:
-    """The exit status of a function that is called in a fork; 1 when it raises."""
+    """The exit status of a function that is called in a forked process; 1 when it raises."""
     child = os.fork()
     if child == 0:
         try:
@@ -129,7 +138,7 @@ def in_another_process(function) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_two_graders_do_not_share_a_folder(tmp_path):
+def test_two_graders_cannot_use_one_folder(tmp_path):
     def second():
         with pytest.raises(Unfinished, match="another grader"):
             Journal(tmp_path / "journal.jsonl")
@@ -141,11 +150,11 @@ def test_two_graders_do_not_share_a_folder(tmp_path):
 
 def add_many(journal: Journal) -> None:
     for number in range(100):
-        journal.add(f"key{number}", entry(f"student{number}"))
+        journal.add(f"key{number}", report(f"student{number}"))
 
 
-def test_a_full_disk_is_told_and_loses_nothing(tmp_path):
-    """The kernel refuses to let the file grow: that is what a full disk does, a write that is cut short."""
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):
+    """The kernel limits the size of the file, so a write is cut short as on a full disk."""
     path = tmp_path / "journal.jsonl"
 
     def fill():

@@ -26,7 +26,7 @@ RIGHT = (
 
 @pytest.fixture(scope="module")
 def lab(root, tmp_path_factory):
-    """The address of a JupyterLab that shows a copy of one exercise and touches nothing of whoever runs it."""
+    """The address of a JupyterLab with a copy of one exercise. It does not touch the user's own settings."""
     home = tmp_path_factory.mktemp("lab")
     shutil.copytree(root / "exercises" / "06_masks", home / "exercises" / "06_masks")
     places = {name: str(home / name.lower()) for name in ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR",
@@ -62,7 +62,7 @@ def _address(server, home) -> str:
 @pytest.fixture
 def notebook(lab):
     if CHROMIUM is None:
-        pytest.fail("no Chromium on this machine: «make browser» installs it")
+        pytest.fail("no Chromium on this machine: `make browser` installs it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
@@ -83,7 +83,7 @@ def run(page: Page, marked: str, code: str | None = None):
         page.keyboard.press("Control+A")
         page.keyboard.insert_text(code)
         expect(cell.locator(".cm-content")).to_contain_text(code.split("\n")[-1].strip())
-    for _ in range(TRIES):  # a page that is still busy loading may not hear the first
+    for _ in range(TRIES):  # a page that is still loading may miss the first key press
         page.keyboard.press("Control+Enter")
         with contextlib.suppress(AssertionError):
             expect(prompt).not_to_have_text(before, timeout=PATIENCE / TRIES)

@@ -1,10 +1,11 @@
-"""What an answer hides from the counting inside is seen from outside, by the kernel's own count of its memory."""
+"""Memory that is not counted inside the process is measured from outside, by the kernel."""
 
 import pytest
 
 from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution, with_answer
-from autograder.grading.grade import grade
+from autograder.grading.grade import Conditions, grade_file
+from autograder.results import PartReport
 
 SOFTMAX = find("05_softmax")
 
@@ -18,9 +19,9 @@ def softmax_vjp(p, grad):
     return torch.from_numpy((jacobian * slope[..., :, None]).sum(-2)).to(p.dtype)
 """
 
-PEAK_MADE_BEFORE = "ballast = bytearray(300 * 2**20)\ndel ballast\n" + IN_NUMPY
+AFTER_AN_EARLIER_PEAK = "ballast = bytearray(300 * 2**20)\ndel ballast\n" + IN_NUMPY
 
-HONEST_IN_NUMPY = """
+LINEAR_IN_NUMPY = """
 import torch
 
 def softmax_vjp(p, grad):
@@ -29,18 +30,18 @@ def softmax_vjp(p, grad):
 """
 
 
-def graded(folder, answer) -> dict:
+def graded(folder, answer) -> PartReport:
     path = hand_in(folder, "somebody", SOFTMAX, with_answer(solution(SOFTMAX), "softmax_vjp", answer))
-    result = grade("somebody", SOFTMAX.name, str(path), "salt").result
-    return next(part for part in result["parts"] if part["id"] == "softmax_vjp")
+    report = grade_file("somebody", SOFTMAX.name, path, Conditions("salt", may_lack=None)).report
+    return next(part for part in report.parts if part.id == "softmax_vjp")
 
 
-@pytest.mark.parametrize("answer", [IN_NUMPY, PEAK_MADE_BEFORE], ids=["in numpy", "behind an earlier peak"])
+@pytest.mark.parametrize("answer", [IN_NUMPY, AFTER_AN_EARLIER_PEAK], ids=["in numpy", "behind an earlier peak"])
 def test_a_jacobian_hidden_in_numpy_is_found(tmp_path, answer):
     part = graded(tmp_path, answer)
-    assert part["verdict"] == "wrong"
-    assert "MB" in part["message"]["en"]
+    assert part.verdict == "wrong"
+    assert "MB" in part.message.en
 
 
 def test_linear_work_in_numpy_is_right(tmp_path):
-    assert graded(tmp_path, HONEST_IN_NUMPY)["verdict"] == "pass"
+    assert graded(tmp_path, LINEAR_IN_NUMPY).verdict == "pass"

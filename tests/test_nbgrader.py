@@ -1,4 +1,4 @@
-"""nbgrader, both ways: its commands read what we write, and its own autograde gives the same marks."""
+"""nbgrader's commands read our gradebook and notebooks, and its own autograde gives the same marks."""
 
 import csv
 import os
@@ -94,7 +94,7 @@ def test_stock_autograde_gives_the_same_marks_as_our_command(courses):
     assert ours["deleted_check", "06_masks"] == ours["duplicated_check", "06_masks"] == 20
 
 
-def test_the_exported_marks_are_those_of_our_report(courses):
+def test_the_exported_marks_match_our_report(courses):
     with open(courses[0] / "out" / "grades.csv", encoding="utf-8") as file:
         reported = {(row["student"], row["exercise"]): float(row["score"]) for row in csv.DictReader(file)}
     every = exported(courses[0])  # nbgrader also lists what was not handed in, with 0
@@ -102,16 +102,16 @@ def test_the_exported_marks_are_those_of_our_report(courses):
     assert all(score == 0 for key, score in every.items() if key not in reported)
 
 
-def test_stock_feedback_is_made_from_both(courses):
+def test_nbgrader_makes_feedback_from_both(courses):
     for course in courses:
         nbgrader(course, "generate_feedback", "06_masks")
         page = next((course / "feedback" / "loop" / "06_masks").glob("*.html")).read_text(encoding="utf-8")
-        assert "does it loop for ever?" in page
+        assert "does it loop forever?" in page
         page = next((course / "feedback" / "right" / "06_masks").glob("*.html")).read_text(encoding="utf-8")
         assert "20.0 / 20.0" in page or "Score: 20.0" in page
 
 
-def test_every_check_cell_holds_a_number_and_needs_no_hand(courses):
+def test_every_check_cell_has_a_mark_and_needs_no_manual_grading(courses):
     for course in courses:
         with Gradebook(f"sqlite:///{course}/gradebook.db") as book:
             for exercise in (MASKS, HEADS):
@@ -121,7 +121,7 @@ def test_every_check_cell_holds_a_number_and_needs_no_hand(courses):
                         assert not any(grade.needs_manual_grade for grade in notebook.grades)
 
 
-def test_the_formgraders_interface_sees_every_submission_as_graded(courses):
+def test_formgrader_sees_every_submission_as_graded(courses):
     for course in courses:
         config = Config()
         config.CourseDirectory.root = str(course)
@@ -133,7 +133,7 @@ def test_the_formgraders_interface_sees_every_submission_as_graded(courses):
         assert {s["student"]: s["score"] for s in graded}["right"] == 20
 
 
-def test_a_mark_given_by_hand_survives_and_asks_for_another_look(courses):
+def test_a_manual_mark_survives_and_asks_for_manual_grading(courses):
     course = courses[0]
     with Gradebook(f"sqlite:///{course}/gradebook.db") as book:
         grade = book.find_grade("check-causal_mask", "06_masks", "06_masks", "untouched")

@@ -31,14 +31,14 @@ def test_a_wrong_answer_is_named_in_both_languages_as_text_and_html():
     assert 'lang="zh-CN"' in chinese._repr_html_()
 
 
-def test_it_finds_the_answer_in_the_callers_own_namespace():
+def test_check_finds_the_answer_in_the_callers_namespace():
     namespace = {}
     exec("from autograder import check\ndef causal_mask(q_len, k_len=None): raise NotImplementedError()", namespace)
     exec("shown = check('causal_mask', lang='en')", namespace)
     assert "not written" in repr(namespace["shown"])
 
 
-def test_what_a_learners_error_says_is_escaped():
+def test_the_text_of_an_error_is_escaped():
     def causal_mask(q_len, k_len=None):
         raise RuntimeError("<script>alert(1)</script>")
 
@@ -47,7 +47,7 @@ def test_what_a_learners_error_says_is_escaped():
     assert "&lt;script&gt;" in shown
 
 
-def test_checking_leaves_the_learners_settings_alone():
+def test_check_does_not_change_the_learners_settings():
     torch.manual_seed(3)
     before, threads = torch.random.get_rng_state(), torch.get_num_threads()
     check("causal_mask", lang="en", namespace={"causal_mask": ch06_masks.causal_mask})
@@ -55,8 +55,8 @@ def test_checking_leaves_the_learners_settings_alone():
     assert torch.get_num_threads() == threads
 
 
-def test_forbidden_help_is_seen_as_when_marks_count_and_works_again_afterwards():
-    """`torch.special.softmax` has a name of its own; what it uses is forbidden all the same."""
+def test_a_forbidden_operator_is_refused_and_works_again_afterwards():
+    """`torch.special.softmax` has another name, but uses the same forbidden operator."""
     answers = {"stable_softmax": lambda x, dim=-1: torch.special.softmax(x, dim)}
     shown = check("stable_softmax", lang="en", namespace=answers)
     assert "does the exercise for you" in repr(shown)
@@ -70,7 +70,7 @@ def test_hints_come_one_at_a_time_and_stay_at_the_last():
     assert shown[-1] == shown[-2]
 
 
-def test_an_unknown_part_is_told_the_names():
+def test_an_unknown_part_lists_the_known_ones():
     with pytest.raises(LookupError, match="masked_attention"):
         check("mask_attention")
 
@@ -79,8 +79,8 @@ ON_COLAB = """
 import autograder
 from IPython.core.interactiveshell import InteractiveShell
 from autograder.catalogue import find
-from autograder.progresspage import page
-from autograder.recorded import symptoms
+from autograder.exam.symptoms import symptoms
+from autograder.learner.progress_page import page
 
 shell = InteractiveShell.instance()
 shell.run_cell({setup!r}).raise_error()
@@ -102,14 +102,14 @@ def setup_cell(root, exercise) -> str:
     )
 
 
-def test_every_exercise_installs_the_package_from_its_repository_where_it_is_missing(root):
+def test_every_exercise_installs_the_package_where_it_is_missing(root):
     settings = (root / "_config.yml").read_text(encoding="utf-8")
     address = re.search(r"url: (https://github\.com/\S+)", settings)[1]
     for exercise in catalogue():
         assert f"install --quiet git+{address}" in setup_cell(root, exercise)
 
 
-def test_the_installed_package_alone_is_enough_for_an_exercise(root, tmp_path):
+def test_the_installed_package_is_enough_for_an_exercise(root, tmp_path):
     """As on Colab: no checkout, no book, only what pip installs."""
     source = tmp_path / "source"
     shutil.copytree(root / "autograder", source / "autograder", ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""A stopped run goes on where it stopped: whatever stops it, no mark is lost and none is changed."""
+"""A stopped run continues where it stopped. Whatever stops it, no mark is lost and none is changed."""
 
 import json
 import os
@@ -17,10 +17,11 @@ from autograder.catalogue import find
 from autograder.checks.samples import as_script, hand_in, solution, untouched, with_answer, with_mistake
 from autograder.course import COURSE
 from autograder.errors import Unfinished
-from autograder.grading import task as work
+from autograder.grading import task
+from autograder.grading.grade import Conditions
 from autograder.grading.run import Options, run
-from autograder.grading.task import Task, given_up
-from autograder.grading.workers import Lost, Workers
+from autograder.grading.task import Lost, Task, given_up
+from autograder.grading.workers import Workers
 from autograder.intake.submission import Submission
 from autograder.isolation.zygote import shared
 from autograder.mistakes import mistakes_of
@@ -61,10 +62,10 @@ def options(source: Path, folder: Path, **others) -> Options:
 
 
 def everything(folder: Path) -> dict:
-    """All that a run leaves behind, but for the seconds."""
+    """Everything that a run writes, without the seconds."""
     results = json.loads((folder / "out" / "results.json").read_text(encoding="utf-8"))
-    for result in results["submissions"]:
-        del result["seconds"]
+    for submission in results["submissions"]:
+        del submission["seconds"]
     with Gradebook(f"sqlite:///{folder}/gradebook.db", COURSE) as book:
         notebooks = [n for s in book.assignment_submissions(MASKS.name) for n in s.notebooks]
         grades = [g.to_dict() for n in notebooks for g in n.grades] + [
@@ -80,12 +81,12 @@ def everything(folder: Path) -> dict:
 
 def lines(journal: Path) -> int:
     """How many submissions were graded."""
-    return sum('"result"' in line for line in journal.read_text(encoding="utf-8").splitlines())
+    return sum('"report"' in line for line in journal.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.fixture
-def orphans_come_to_us():
-    """Whoever loses a parent becomes our child, so that nobody escapes the count."""
+def adopt_orphans():
+    """Orphaned processes become our children, so that all of them are counted."""
     kernel.prctl(PR_SET_CHILD_SUBREAPER, 1)
     yield
     kernel.prctl(PR_SET_CHILD_SUBREAPER, 0)
@@ -97,7 +98,7 @@ def children() -> set[int]:
 
 
 def wait_until_only(expected: set[int]) -> None:
-    """Until every process that a dead grader had started is dead too."""
+    """Wait until every process that a dead grader started is dead too."""
     deadline = time.monotonic() + PATIENCE
     while (left := children() - expected) and time.monotonic() < deadline:
         for number in left:
@@ -106,8 +107,8 @@ def wait_until_only(expected: set[int]) -> None:
     assert not left, [Path(f"/proc/{number}/cmdline").read_bytes() for number in left]
 
 
-def begun(chosen: Options) -> int:
-    """A grader in a process of its own, forked from this one, which has imported everything."""
+def started_grader(chosen: Options) -> int:
+    """A grader in its own process, forked from this one, which has already imported everything."""
     grader = os.fork()
     if grader:
         return grader
@@ -120,7 +121,7 @@ def begun(chosen: Options) -> int:
 
 
 def killed_after(grader: int, seconds: float) -> bool:
-    """Whether it was still at work when the time came. It must not have failed by itself."""
+    """Kill the grader after some seconds. Returns whether it was still working; it must not have failed by itself."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(grader, os.WNOHANG)
@@ -134,11 +135,11 @@ def killed_after(grader: int, seconds: float) -> bool:
     return os.waitstatus_to_exitcode(status) != 0
 
 
-def test_twenty_kills_at_random_moments_change_nothing(handed_in, tmp_path, orphans_come_to_us, record_property):
+def test_twenty_kills_at_random_moments_change_nothing(handed_in, tmp_path, adopt_orphans, record_property):
     shared().wait_until_ready()
     ours = children()
     started = time.monotonic()
-    assert not killed_after(begun(options(handed_in, tmp_path / "undisturbed", jobs=2)), PATIENCE * 10)
+    assert not killed_after(started_grader(options(handed_in, tmp_path / "undisturbed", jobs=2)), PATIENCE * 10)
     length = time.monotonic() - started
     wanted = everything(tmp_path / "undisturbed")
     seed = random.randrange(2**32)
@@ -148,7 +149,7 @@ def test_twenty_kills_at_random_moments_change_nothing(handed_in, tmp_path, orph
     while kills < KILLS or not finished:
         folder = tmp_path / f"round{rounds}"
         seconds = moments.uniform(0, length) if kills < KILLS else PATIENCE * 10
-        finished = not killed_after(begun(options(handed_in, folder, jobs=2)), seconds)
+        finished = not killed_after(started_grader(options(handed_in, folder, jobs=2)), seconds)
         wait_until_only(ours)
         kills += not finished
         if finished:
@@ -167,7 +168,7 @@ def command(source: Path, folder: Path, *more: str, **about) -> subprocess.Popen
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_command_leaves_nothing_running_and_can_go_on(handed_in, tmp_path, orphans_come_to_us, number):
+def test_a_stopped_command_leaves_nothing_running_and_can_continue(handed_in, tmp_path, adopt_orphans, number):
     ours = children()
     grader = command(handed_in, tmp_path)
     first = grader.stdout.readline()
@@ -195,7 +196,7 @@ def test_a_second_run_grades_only_what_changed(tmp_path):
     assert (run(chosen), lines(journal)) == (first, 3)
     hand_in(tmp_path / "in", "alan", MASKS, untouched(MASKS))
     again = run(chosen)
-    assert [result["score"] for result in again] == [20, 0, 20]
+    assert [report.score for report in again] == [20, 0, 20]
     assert (again[0], again[2], lines(journal)) == (first[0], first[2], 4)
     (tmp_path / "autograded" / "ada" / "06_masks" / "06_masks.ipynb").unlink()
     run(chosen)
@@ -204,7 +205,7 @@ def test_a_second_run_grades_only_what_changed(tmp_path):
     assert lines(journal) == 3
 
 
-def test_a_command_on_a_full_disk_ends_with_3_and_goes_on_when_there_is_room(tmp_path):
+def test_a_command_on_a_full_disk_ends_with_3_and_continues_when_there_is_room(tmp_path):
     hand_in(tmp_path / "in", "ada", MASKS, solution(MASKS))
     full = command(
         tmp_path / "in", tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -212,11 +213,11 @@ def test_a_command_on_a_full_disk_ends_with_3_and_goes_on_when_there_is_room(tmp
     _, said = full.communicate(timeout=PATIENCE * 5)
     assert full.returncode == 3, said
     assert "run the same command" in said
-    assert run(options(tmp_path / "in", tmp_path))[0]["score"] == 20
+    assert run(options(tmp_path / "in", tmp_path))[0].score == 20
 
 
 def dies(mark: Path) -> str:
-    """Kills its worker at the first call, or at every call when the mark says so."""
+    """Kill this worker at the first call, or at every call when the file says so."""
     text = mark.read_text()
     if text != "dead":
         mark.write_text("dead" if text == "once" else text)
@@ -224,29 +225,28 @@ def dies(mark: Path) -> str:
     return mark.name
 
 
-def test_a_lost_worker_costs_a_retry_and_nobody_else_anything(tmp_path):
+def test_a_lost_worker_is_retried_and_affects_no_other_task(tmp_path):
     marks = {name: tmp_path / name for name in ("once", "always", *(f"dead{i}" for i in range(6)))}
     for name, mark in marks.items():
         mark.write_text(name.rstrip("0123456789"))
     with Workers(2, "cpu") as crew:
-        done = {task.name: value for task, value in crew.map(dies, list(marks.values()))}
+        done = {mark.name: value for mark, value in crew.map(dies, list(marks.values()))}
     assert isinstance(done.pop("always"), Lost)
     assert done == {name: name for name in marks if name != "always"}
 
 
-def test_a_submission_that_always_loses_its_worker_is_the_graders_failure(tmp_path):
-    task = Task("key", Submission("ada", MASKS.name, None), "salt", "cpu", "en")
-    outcome = given_up(task, 3)
-    assert (outcome.result["verdict"], outcome.result["score"], outcome.result["max_score"]) == ("grader_error", 0, 20)
-    assert "not the student's fault" in outcome.result["parts"][0]["message"]["en"]
-    assert "check-causal_mask" in outcome.notebook
+def test_a_submission_that_always_loses_its_worker_is_a_grader_error(tmp_path):
+    result = given_up(Task("key", Submission("ada", MASKS.name, None), Conditions("salt"), "en"), 3)
+    assert (result.report.verdict, result.report.score, result.report.max_score) == ("grader_error", 0, 20)
+    assert "not the student's fault" in result.report.parts[0].message.en
+    assert "check-causal_mask" in result.notebook
 
 
-def test_a_model_solution_that_loses_its_worker_proves_nothing(tmp_path, monkeypatch):
+def test_nothing_is_graded_when_the_model_solution_loses_its_worker(tmp_path, monkeypatch):
     def lost(*about, **more):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(work, "grade", lost)
+    monkeypatch.setattr(task, "grade_file", lost)
     hand_in(tmp_path / "in", "ada", MASKS, solution(MASKS))
     with pytest.raises(Unfinished, match="die as soon as they start"):
         run(options(tmp_path / "in", tmp_path))

@@ -1,4 +1,4 @@
-"""The same submissions get the same marks, byte for byte, however the work is shared out."""
+"""The same submissions get identical marks, however the work is distributed."""
 
 import json
 import os
@@ -11,8 +11,8 @@ import pytest
 
 from autograder.catalogue import find
 from autograder.checks.samples import hand_in, solution, untouched, with_answer, with_mistake
-from autograder.grading import grade as grading
-from autograder.isolation import busy as starvation
+from autograder.grading import grade
+from autograder.isolation.busy import CpuWait
 from autograder.mistakes import mistakes_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading needs Linux")
@@ -46,7 +46,7 @@ def without_seconds(out: Path) -> list[dict]:
     return [{key: value for key, value in result.items() if key != "seconds"} for result in results]
 
 
-def test_other_jobs_threads_and_order_give_the_same_marks(tmp_path):
+def test_jobs_threads_and_order_do_not_change_the_marks(tmp_path):
     one = graded(tmp_path / "one", work(), jobs=1, threads=1)
     other = graded(tmp_path / "other", work()[::-1], jobs=3, threads=4)
     assert (one / "grades.csv").read_bytes() == (other / "grades.csv").read_bytes()
@@ -64,24 +64,24 @@ def causal_mask(q_len, k_len=None):
 
 
 @pytest.mark.parametrize(("busy", "verdict"), [(True, "pass"), (False, "timeout")])
-def test_a_machine_that_is_too_busy_is_no_verdict_on_the_code(tmp_path, monkeypatch, busy, verdict):
-    """Code that needs more time than it has passes all the same when it was the machine that had none to give."""
+def test_a_timeout_on_a_busy_machine_is_graded_again(tmp_path, monkeypatch, busy, verdict):
+    """Code that runs out of time is graded again with more time, if the machine was too busy."""
     exercise = find("06_masks")
-    monkeypatch.setattr(grading.Queueing, "is_starved", lambda self: busy)
+    monkeypatch.setattr(CpuWait, "is_starved", lambda self: busy)
     limits = replace(exercise.limits, call_seconds=2, wall_seconds=60)
-    monkeypatch.setattr(grading, "catalogue", lambda: {exercise.name: replace(exercise, limits=limits)})
+    monkeypatch.setattr(grade, "catalogue", lambda: {exercise.name: replace(exercise, limits=limits)})
     right = next(cell.source for cell in solution(exercise).cells if cell.get("id") == "answer-causal_mask")
     slow = right.replace("def causal_mask", "def _right") + SLOW
     path = hand_in(tmp_path, "slow", exercise, with_answer(solution(exercise), "causal_mask", slow))
-    first, *others = grading.grade("slow", exercise.name, str(path), "salt").result["parts"]
-    assert first["verdict"] == verdict
-    assert {part["verdict"] for part in others} == {"pass"}
+    first, *others = grade.grade_file("slow", exercise.name, path, grade.Conditions("salt", may_lack=None)).report.parts
+    assert first.verdict == verdict
+    assert {part.verdict for part in others} == {"pass"}
 
 
-def test_the_kernel_tells_a_busy_machine_from_a_slow_program():
-    """Many that want one processor wait for it; one that sleeps waits for nobody."""
-    quiet = starvation.Queueing()
-    quiet.ran -= 10**9  # a second of work that was done at once
+def test_a_busy_machine_is_distinguished_from_a_slow_program():
+    """A busy machine makes threads wait for a processor; a program that sleeps does not wait for one."""
+    quiet = CpuWait()
+    quiet.ran -= 10**9  # a second of work without waiting
     assert not quiet.is_starved()
     quiet.waited -= 10**9
     assert quiet.is_starved()

@@ -1,4 +1,4 @@
-"""A student's process can hurt only itself, knows no answer, and leaves nothing behind."""
+"""A student's process can harm only itself, knows no answers, and leaves nothing behind."""
 
 import inspect
 import json
@@ -17,43 +17,44 @@ import ordinary_user
 import pytest
 
 from autograder.checks import escapes
-from autograder.checks.layers import LIMITS, Laboratory, Subject, answer_names
-from autograder.checks.observe import called, named, status_of
+from autograder.checks.layers import LIMITS, Lab, Probe, answer_names
+from autograder.checks.observe import pids_named, process_name, status_of
+from autograder.isolation.process import StudentProcess
 from autograder.isolation.zygote import Zygote
 from autograder.student import sandbox
 from autograder.verdicts import Broken, Verdict
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is made of Linux's means")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox needs Linux")
 
 PATIENCE = 30  # seconds a test waits for something that must happen before it gives up
 
 
 @pytest.fixture(scope="module")
-def zygotes():
-    with Laboratory() as laboratory:
-        yield laboratory.zygotes
+def lab():
+    with Lab() as lab:
+        yield lab
 
 
 @pytest.fixture
-def zygote(zygotes):
-    return zygotes[0]
+def zygote(lab):
+    return lab.with_root
 
 
 @pytest.fixture
-def open_zygote(zygotes):
-    """Its students have no private root: only Landlock keeps the machine's files from them."""
-    return zygotes[1]
+def open_zygote(lab):
+    """Its student processes have no private root: only Landlock hides the files of the machine."""
+    return lab.without_root
 
 
 @pytest.fixture
 def student(zygote):
-    process = zygote.spawn(LIMITS)
+    process = StudentProcess.spawn(zygote, LIMITS)
     yield process
     process.end()
 
 
 def needs(process, layer: str) -> None:
-    """Skip where the machine does not have the layer that a test is about; `test_doctor` knows whether it should."""
+    """Skip where the machine lacks the layer that a test is about; `test_doctor` checks whether it should have it."""
     if layer in process.missing_layers:
         process.end()
         pytest.skip(f"{layer}: {process.missing_layers[layer]}")
@@ -83,7 +84,7 @@ def death(process, source: str, seconds: float = PATIENCE) -> Broken:
 
 
 def until(condition) -> bool:
-    """Wait for something that may take a moment."""
+    """Wait until a condition holds; False when it takes too long."""
     ends = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > ends:
@@ -117,17 +118,17 @@ def descendants(pid: int) -> list[int]:
 
 def test_a_search_from_inside_finds_no_answer(student):
     """Modules, imports, live objects, raw memory, and every file it can see."""
-    assert Subject(student).run(escapes.find_answers, *answer_names(), ["/"]) == []
+    assert Probe(student).run(escapes.find_answers, *answer_names(), ["/"]) == []
 
 
-def test_a_search_finds_no_answer_where_only_landlock_hides_the_files(open_zygote, root):
+def test_a_search_finds_no_answer_with_landlock_alone(open_zygote, root):
     tops = ["/", str(root), *{sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}]
-    process = open_zygote.spawn(LIMITS)
-    assert Subject(process).run(escapes.find_answers, *answer_names(), tops) == []
+    process = StudentProcess.spawn(open_zygote, LIMITS)
+    assert Probe(process).run(escapes.find_answers, *answer_names(), tops) == []
     process.end()
 
 
-def test_the_search_finds_answers_where_there_are_some(root):
+def test_the_search_finds_answers_in_the_grader_itself(root):
     """In this process, which has just read them."""
     digests, halves = answer_names()
     whole = [first + second for first, second in halves]
@@ -136,12 +137,12 @@ def test_the_search_finds_answers_where_there_are_some(root):
     assert whole
 
 
-@pytest.mark.parametrize("folder", ["suites", "reference", "mistakes", "examiner", "solutions"])
-def test_no_part_that_knows_answers_can_be_imported(student, folder):
+@pytest.mark.parametrize("folder", ["suites", "reference", "mistakes", "exam", "checks", "solutions"])
+def test_nothing_that_knows_answers_can_be_imported(student, folder):
     assert refused(student, f"import autograder.{folder}") == "ModuleNotFoundError"
 
 
-def test_its_path_leads_only_to_python_and_its_libraries(student, root):
+def test_sys_path_has_only_python_and_its_libraries(student, root):
     places = json.loads(printed(student, "import json, sys; print(json.dumps(sys.path))"))
     assert str(root) not in places
     assert all(place.startswith((sys.base_prefix, sys.prefix)) for place in places)
@@ -157,14 +158,14 @@ def test_it_is_told_nothing_by_the_environment(student):
 
 @pytest.mark.parametrize("place", ["/proc/self/environ", "/proc/1/cmdline", "/etc/passwd", "/sys/kernel", "/dev/shm"])
 @pytest.mark.parametrize("kind", ["zygote", "open_zygote"])
-def test_it_cannot_look_at_the_machine(request, kind, place):
-    process = request.getfixturevalue(kind).spawn(LIMITS)
+def test_it_cannot_read_files_of_the_machine(request, kind, place):
+    process = StudentProcess.spawn(request.getfixturevalue(kind), LIMITS)
     look = f"import os; os.listdir({place!r}) if os.path.isdir({place!r}) else open({place!r}).read()"
     assert refused(process, look) in ("FileNotFoundError", "PermissionError")
     process.end()
 
 
-def test_it_inherits_one_connection_and_nothing_else(student):
+def test_it_inherits_only_its_connection(student):
     source = """
         import json, os, stat
         kinds = {}
@@ -183,7 +184,7 @@ def test_it_inherits_one_connection_and_nothing_else(student):
 # What it may touch
 
 
-def test_it_writes_in_its_scratch_folder_and_nowhere_else(student):
+def test_it_writes_only_in_its_scratch_folder(student):
     assert printed(student, "open('mine', 'w').write('x'); print(open('mine').read())") == "x"
     for place in ("/mine", "/usr/lib/mine", sysconfig.get_path("purelib") + "/mine.pth"):
         assert refused(student, f"open({place!r}, 'w')") in ("OSError", "PermissionError", "FileNotFoundError")
@@ -191,7 +192,7 @@ def test_it_writes_in_its_scratch_folder_and_nowhere_else(student):
 
 @pytest.mark.parametrize("kind", ["zygote", "open_zygote"])
 def test_temporary_files_and_figures_go_to_the_scratch_folder(request, kind):
-    process = request.getfixturevalue(kind).spawn(LIMITS)
+    process = StudentProcess.spawn(request.getfixturevalue(kind), LIMITS)
     draw = "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('figure.png')"
     assert (
         printed(process, f"{draw}\nimport os, tempfile; print(os.path.dirname(tempfile.mkdtemp()) == os.getcwd())")
@@ -200,7 +201,7 @@ def test_temporary_files_and_figures_go_to_the_scratch_folder(request, kind):
     process.end()
 
 
-def test_its_scratch_folder_cannot_grow_without_end(student):
+def test_the_size_of_the_scratch_folder_is_limited(student):
     needs(student, "mount")
     fill = "for i in range(1000): open(f'f{i}', 'wb').write(bytes(2**20))"
     assert "No space left" in run(student, fill)["error"]["text"]
@@ -211,9 +212,9 @@ def test_a_file_cannot_be_larger_than_allowed(student):
 
 
 def test_students_without_a_private_root_cannot_read_each_other(open_zygote):
-    one = open_zygote.spawn(LIMITS)
+    one = StudentProcess.spawn(open_zygote, LIMITS)
     needs(one, "landlock")
-    other = open_zygote.spawn(LIMITS)
+    other = StudentProcess.spawn(open_zygote, LIMITS)
     place = printed(one, "import os; open('mine', 'w').write('x'); print(os.path.abspath('mine'))")
     assert os.path.exists(place)
     assert os.stat(os.path.dirname(place)).st_mode & 0o077 == 0
@@ -222,7 +223,7 @@ def test_students_without_a_private_root_cannot_read_each_other(open_zygote):
     assert until(lambda: not os.path.exists(os.path.dirname(place)))
 
 
-def test_a_scratch_folder_is_cleared_whatever_its_modes():
+def test_a_scratch_folder_is_cleared_whatever_its_permissions():
     program = """
         import os, tempfile
         from autograder.student import sandbox
@@ -269,8 +270,8 @@ def test_the_filter_refuses(student, attempt):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop being root")
 def test_roots_student_is_nobody(student):
     needs(student, "user")
-    with named() as name:
-        Subject(student).run(escapes.become_root, name)
+    with process_name() as name:
+        Probe(student).run(escapes.become_root, name)
         assert status_of(name)["Uid"].split() == [str(sandbox.NOBODY)] * 4
 
 
@@ -294,25 +295,25 @@ def test_limits_cannot_be_raised_again(student):
     ],
     ids=["python", "C", "ignoring signals", "deadlock", "waiting for input"],
 )
-def test_what_never_ends_is_ended(zygote, source):
-    process = zygote.spawn(LIMITS)
-    with named() as name:
-        Subject(process).run(escapes.become_root, name)
-        assert called(name)
+def test_code_that_never_ends_is_killed(zygote, source):
+    process = StudentProcess.spawn(zygote, LIMITS)
+    with process_name() as name:
+        Probe(process).run(escapes.become_root, name)
+        assert pids_named(name)
         broken = death(process, source, seconds=0.5)
         assert (broken.verdict, broken.fatal) == (Verdict.TIMEOUT, True)
-        assert called(name) == []
+        assert pids_named(name) == []
 
 
-def test_a_stopped_process_is_ended(zygote):
-    process = zygote.spawn(LIMITS, without=("pid",))
+def test_a_stopped_process_is_killed(zygote):
+    process = StudentProcess.spawn(zygote, LIMITS, without=("pid",))
     broken = death(process, "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", seconds=0.5)
     assert broken.verdict is Verdict.TIMEOUT
 
 
 @pytest.mark.parametrize("without", [(), ("pid",)], ids=["first of its namespace", "no namespace"])
-def test_processor_time_used_up_is_a_timeout(zygote, without):
-    process = zygote.spawn(replace(LIMITS, cpu_seconds=1), without)
+def test_exceeding_the_processor_time_is_a_timeout(zygote, without):
+    process = StudentProcess.spawn(zygote, replace(LIMITS, cpu_seconds=1), without)
     assert death(process, "while True: pass").verdict is Verdict.TIMEOUT
 
 
@@ -336,12 +337,12 @@ def test_too_much_memory_is_a_memory_error_and_the_process_lives_on(student, sou
     ["import os; os._exit(0)", "import ctypes; ctypes.string_at(0)", "import os; os.abort()"],
     ids=["exit", "segfault", "abort"],
 )
-def test_a_process_that_ends_itself_has_earned_nothing(zygote, source):
-    broken = death(zygote.spawn(LIMITS), source)
+def test_a_process_that_ends_itself_is_an_error(zygote, source):
+    broken = death(StudentProcess.spawn(zygote, LIMITS), source)
     assert (broken.verdict, broken.fatal) == (Verdict.ERROR, True)
 
 
-def test_leaving_python_politely_is_an_ordinary_error(student):
+def test_sys_exit_is_an_ordinary_error(student):
     assert refused(student, "import sys; sys.exit(0)") == "SystemExit"
     assert printed(student, "print('alive')") == "alive"
 
@@ -352,24 +353,24 @@ def test_a_flood_of_output_is_cut(student):
     assert "more characters" in done["output"]
 
 
-def test_native_output_goes_nowhere(student):
+def test_native_output_is_discarded(student):
     assert printed(student, "import os; os.write(1, b'x' * 2**20); os.write(2, b'x'); print('end')") == "end"
 
 
 def test_a_forged_message_is_not_an_answer(zygote):
     forge = "import os, stat\nfor n in range(3, 128):\n    try: os.write(n, b'\\xff' * 64)\n    except OSError: pass"
-    assert death(zygote.spawn(LIMITS), forge).verdict is Verdict.POLICY
+    assert death(StudentProcess.spawn(zygote, LIMITS), forge).verdict is Verdict.POLICY
 
 
 def test_no_grandchild_survives(zygote):
-    """With the filter left out, so that there is a grandchild at all."""
-    process = zygote.spawn(LIMITS, without=("seccomp",))
+    """Without seccomp, which would refuse to start a grandchild."""
+    process = StudentProcess.spawn(zygote, LIMITS, without=("seccomp",))
     needs(process, "pid")
-    with named() as name:
-        Subject(process).run(escapes.leave_a_process, name)
-        assert called(name)
+    with process_name() as name:
+        Probe(process).run(escapes.leave_a_process, name)
+        assert pids_named(name)
         process.end()
-        assert called(name) == []
+        assert pids_named(name) == []
 
 
 def test_more_threads_than_allowed_cannot_be_started(student):
@@ -384,32 +385,33 @@ def test_more_threads_than_allowed_cannot_be_started(student):
 
 @pytest.mark.parametrize("layer", ["pid", "network", "ipc", "landlock", "capabilities", "seccomp"])
 def test_a_layer_left_out_is_reported(zygote, layer):
-    process = zygote.spawn(LIMITS, without=(layer,))
+    process = StudentProcess.spawn(zygote, LIMITS, without=(layer,))
     assert process.missing_layers[layer] == sandbox.LEFT_OUT
     process.end()
 
 
 def test_a_private_root_left_out_is_reported(open_zygote):
-    process = open_zygote.spawn(LIMITS)
+    process = StudentProcess.spawn(open_zygote, LIMITS)
     assert process.missing_layers["mount"] == sandbox.LEFT_OUT
     process.end()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has that layer")
-def test_remaining_root_is_reported(zygote):
-    process = zygote.spawn(LIMITS, without=("user",))
+def test_staying_root_is_reported(zygote):
+    process = StudentProcess.spawn(zygote, LIMITS, without=("user",))
     assert process.missing_layers["user"] == sandbox.LEFT_OUT
     process.end()
 
 
 def test_a_container_that_refuses_namespaces_still_keeps_every_promise():
-    """Docker's own filter refuses `unshare` and `mount`; Landlock and our filter remain."""
+    """Docker's own filter refuses `unshare` and `mount`; Landlock and our filter still work."""
     program = """
         import errno
-        from autograder import trust
-        from autograder.zygote import Zygote
-        from autograder.proofs import LIMITS
-        from autograder.student import kernel, seccomp
+        from autograder.checks.layers import LIMITS
+        from autograder.isolation import guarantees
+        from autograder.isolation.process import StudentProcess
+        from autograder.isolation.zygote import Zygote
+        from autograder.student.sandbox import kernel, seccomp
 
         def dockers_filter(me):
             lines = [(seccomp.LOAD, 0, 0, seccomp.NUMBER)]
@@ -422,11 +424,11 @@ def test_a_container_that_refuses_namespaces_still_keeps_every_promise():
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         seccomp.install()
         zygote = Zygote()
-        process = zygote.spawn(LIMITS)
+        process = StudentProcess.spawn(zygote, LIMITS)
         process.end()
         zygote.close()
         assert {"mount", "pid", "network", "ipc"} <= set(process.missing_layers), process.missing_layers
-        assert trust.unmet(process.missing_layers) == [], process.missing_layers
+        assert guarantees.unmet(process.missing_layers) == [], process.missing_layers
     """
     done = subprocess.run(
         [sys.executable, "-c", inspect.cleandoc(program)], capture_output=True, text=True, check=False
@@ -434,10 +436,10 @@ def test_a_container_that_refuses_namespaces_still_keeps_every_promise():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_students_at_the_same_time_do_not_use_up_each_others_threads(zygote, student):
+def test_students_do_not_share_their_thread_limit(zygote, student):
     source = f"import threading\nwait = threading.Event()\nfor _ in range({LIMITS.processes - 2}): threading.Thread(target=wait.wait).start()"
     needs(student, "namespaces")
-    others = [zygote.spawn(LIMITS) for _ in range(2)]
+    others = [StudentProcess.spawn(zygote, LIMITS) for _ in range(2)]
     assert [run(process, source)["error"] for process in (student, *others)] == [None] * 3
     for process in others:
         process.end()
@@ -453,7 +455,7 @@ def temporary(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def short_lived(temporary):
-    """A zygote that a test may kill or close, with a temporary folder of its own."""
+    """A zygote that a test may kill or close, with its own temporary folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(temporary))
         zygote = Zygote()
@@ -462,12 +464,12 @@ def short_lived(temporary):
 
 
 def test_a_killed_zygote_is_replaced_and_its_students_die(short_lived):
-    orphan = short_lived.spawn(LIMITS)
+    orphan = StudentProcess.spawn(short_lived, LIMITS)
     first = short_lived.process.pid
     family = descendants(first)
     assert len(family) == 2  # supervisor and student
     os.kill(first, signal.SIGKILL)
-    process = short_lived.spawn(LIMITS)
+    process = StudentProcess.spawn(short_lived, LIMITS)
     assert short_lived.process.pid != first
     assert printed(process, "print('alive')") == "alive"
     assert until(lambda: not any(map(alive, family)))
@@ -475,9 +477,9 @@ def test_a_killed_zygote_is_replaced_and_its_students_die(short_lived):
     process.end()
 
 
-def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, temporary):
+def test_closing_a_zygote_leaves_no_process_mount_or_folder(short_lived, temporary):
     mounts = Path("/proc/self/mountinfo").read_text()
-    running = short_lived.spawn(LIMITS)
+    running = StudentProcess.spawn(short_lived, LIMITS)
     family = [short_lived.process.pid, *descendants(short_lived.process.pid)]
     assert len(family) == 3
     short_lived.close()
@@ -490,10 +492,11 @@ def test_closing_leaves_no_process_no_mount_and_no_folder(short_lived, temporary
 def test_everything_dies_with_the_grader():
     program = """
         import sys, time
-        from autograder.zygote import Zygote
-        from autograder.proofs import LIMITS
+        from autograder.checks.layers import LIMITS
+        from autograder.isolation.process import StudentProcess
+        from autograder.isolation.zygote import Zygote
         zygote = Zygote()
-        process = zygote.spawn(LIMITS)
+        process = StudentProcess.spawn(zygote, LIMITS)
         sys.stdout.write(zygote.spare + "\\n")
         sys.stdout.flush()
         process.ask({"do": "cell", "source": "while True: pass"}, time.monotonic() + 3600)
@@ -505,7 +508,7 @@ def test_everything_dies_with_the_grader():
         assert len(family) == 3  # zygote, supervisor, student
         grader.kill()
     assert until(lambda: not any(map(alive, family)))
-    shutil.rmtree(spare)  # nobody was left to do it
+    shutil.rmtree(spare)  # the killed grader could not do it
 
 
 class WithALateLibrary(Zygote):
@@ -519,14 +522,14 @@ class WithALateLibrary(Zygote):
 
 
 def test_a_library_below_the_temporary_folder_stays_visible():
-    """Python may live anywhere, also below /tmp, and what is imported late must still be found."""
+    """Python may be installed anywhere, also below /tmp, and late imports must still work."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         Path(folder, "late_library.py").write_text("found = True\n")
         WithALateLibrary.folder = folder
         zygote = WithALateLibrary()
         try:
-            process = zygote.spawn(LIMITS)
+            process = StudentProcess.spawn(zygote, LIMITS)
             asked = {"do": "cell", "source": "import late_library\nlate_library.found"}
             done = process.ask(asked, time.monotonic() + 30)["value"]
             process.end()

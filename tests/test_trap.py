@@ -45,14 +45,14 @@ def trap():
 
 
 @pytest.mark.parametrize("call", [fused, in_a_thread, behind_disabled_modes], ids=lambda call: call.__name__)
-def test_it_refuses_and_remembers(trap, call):
+def test_a_forbidden_operator_raises_and_is_recorded(trap, call):
     with pytest.raises(RuntimeError, match="write it by hand"), trap.waiting_for([FUSED]):
         call()
     assert trap.sprung == {FUSED}
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_it_stays_only_where_nobody_else_computes(trap, stays):
+def test_the_trap_stays_set_only_when_asked(trap, stays):
     trap.stays = stays
     with trap.waiting_for([FUSED]):
         pass
@@ -61,7 +61,7 @@ def test_it_stays_only_where_nobody_else_computes(trap, stays):
         assert fused().shape == x.shape
 
 
-def test_only_what_is_forbidden_now_refuses(trap):
+def test_only_the_currently_forbidden_operators_raise(trap):
     trap.set([FUSED])
     assert torch.softmax(x, -1).sum() == 2
     trap.set(["softmax"])
@@ -72,6 +72,6 @@ def test_only_what_is_forbidden_now_refuses(trap):
     assert fused().shape == x.shape
 
 
-def test_a_function_of_python_is_no_operator(trap):
+def test_a_python_function_cannot_be_trapped_as_an_operator(trap):
     trap.set(["multi_head_attention_forward"])
     assert fused().shape == x.shape

@@ -1,4 +1,4 @@
-"""Progress that is kept, a terminal that watches, and a page to keep."""
+"""Saved progress, `check --watch` and the progress page."""
 
 import json
 import re
@@ -13,11 +13,12 @@ from rich.console import Console
 from autograder.catalogue import catalogue, find
 from autograder.checks.samples import hand_in, solution, with_mistake
 from autograder.cli import main
-from autograder.exam.part_report import part_report
+from autograder.language import Text
 from autograder.learner import progress
 from autograder.learner.check_files import first_open, progress_table
 from autograder.learner.progress_page import page
 from autograder.mistakes import mistakes_of
+from autograder.results import NamedMistake, PartReport
 from autograder.verdicts import Verdict
 
 MASKS, DROPOUT = find("06_masks"), find("07_dropout")
@@ -25,18 +26,20 @@ INVERTED = next(mistake for mistake in mistakes_of(MASKS.module) if mistake.part
 PATIENCE = 120
 
 
-def told(part: str, verdict: Verdict, mistake: str | None = None, exercise=MASKS) -> None:
-    found = exercise.part(part)
-    points = found.points if verdict is Verdict.PASS else 0
-    progress.record(exercise, part_report(found, points, verdict, mistake, {"en": "", "zh": ""}, []))
+def record(name: str, verdict: Verdict, mistake: str | None = None, exercise=MASKS) -> None:
+    """Record one check of a part."""
+    part = exercise.part(name)
+    points = part.points if verdict is Verdict.PASS else 0
+    named = NamedMistake(mistake, Text(mistake, mistake)) if mistake else None
+    progress.record(exercise, PartReport(part.name, points, part.points, verdict, mistake=named))
 
 
-def test_a_mistake_is_met_until_the_part_is_right():
-    told("causal_mask", Verdict.WRONG, INVERTED.name)
-    told("causal_mask", Verdict.WRONG, INVERTED.name)
+def test_a_mistake_is_overcome_when_the_part_is_right():
+    record("causal_mask", Verdict.WRONG, INVERTED.name)
+    record("causal_mask", Verdict.WRONG, INVERTED.name)
     met = progress.load()["06_masks"]["causal_mask"]["mistakes"][INVERTED.name]
     assert (met["times"], met["overcome"]) == (2, None)
-    told("causal_mask", Verdict.PASS)
+    record("causal_mask", Verdict.PASS)
     entry = progress.load()["06_masks"]["causal_mask"]
     assert entry["mistakes"][INVERTED.name]["overcome"]
     assert (entry["checks"], entry["score"]) == (3, 3)
@@ -46,34 +49,34 @@ def test_a_mistake_is_met_until_the_part_is_right():
     "damage",
     ["{", "", "[]", '{"schema": 9}', '{"schema": 1, "exercises": {"06_masks": {"causal_mask": {"score": "x"}}}}'],
 )
-def test_a_damaged_file_is_put_aside_and_never_lost(damage):
+def test_a_damaged_file_is_renamed_and_never_lost(damage):
     progress.place().write_text(damage)
-    told("causal_mask", Verdict.PASS)
+    record("causal_mask", Verdict.PASS)
     assert progress.place().with_name("progress.json.damaged").read_text() == damage
     assert progress.load()["06_masks"]["causal_mask"]["verdict"] == "pass"
 
 
-def test_where_nothing_can_be_written_nothing_breaks(monkeypatch, tmp_path):
+def test_checks_work_where_progress_cannot_be_written(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     for place in (str(tmp_path / "file" / "progress.json"), ""):
         monkeypatch.setenv(progress.PLACE, place)
-        told("causal_mask", Verdict.PASS)
+        record("causal_mask", Verdict.PASS)
     assert (tmp_path / "file").read_text() == ""
 
 
-def test_one_begins_where_one_left_off():
+def test_watch_begins_where_the_learner_stopped():
     exercises = list(catalogue().values())
     assert first_open(exercises) is exercises[0]
-    told("attention_dropout", Verdict.WRONG, exercise=DROPOUT)
+    record("attention_dropout", Verdict.WRONG, exercise=DROPOUT)
     assert first_open(exercises) is DROPOUT
     for part in DROPOUT.parts:
-        told(part.name, Verdict.PASS, exercise=DROPOUT)
+        record(part.name, Verdict.PASS, exercise=DROPOUT)
     assert first_open(exercises) is exercises[0]
 
 
-def test_the_table_counts_what_is_done_and_what_is_to_be_overcome(capsys):
-    told("causal_mask", Verdict.PASS)
-    told("padding_mask", Verdict.WRONG, INVERTED.name)
+def test_the_table_counts_finished_parts_and_open_mistakes(capsys):
+    record("causal_mask", Verdict.PASS)
+    record("padding_mask", Verdict.WRONG, INVERTED.name)
     progress_table("en", Console(width=160))
     row = next(line for line in capsys.readouterr().out.splitlines() if "06_masks" in line)
     assert re.search(r"1/5.*3/20.*1", row)
@@ -81,26 +84,26 @@ def test_the_table_counts_what_is_done_and_what_is_to_be_overcome(capsys):
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(("width", "terminal"), [(80, True), (80, False), (50, True)])
-def test_the_table_cuts_no_name_however_narrow_the_window(capsys, lang, width, terminal):
+def test_the_table_never_cuts_names(capsys, lang, width, terminal):
     progress_table(lang, Console(width=width, force_terminal=terminal, color_system=None))
     shown = capsys.readouterr().out
     assert all(name in shown for name in catalogue())
     assert width < 80 or "…" not in shown
 
 
-def test_the_page_says_in_both_languages_what_was_met_and_overcome():
-    told("causal_mask", Verdict.WRONG, INVERTED.name)
-    told("causal_mask", Verdict.PASS)
+def test_the_page_shows_mistakes_in_both_languages():
+    record("causal_mask", Verdict.WRONG, INVERTED.name)
+    record("causal_mask", Verdict.PASS)
     shown = page("zh")
     assert shown.startswith("<!doctype html>")
-    for text in (INVERTED.text["zh"], INVERTED.text["en"], "1 of 1 mistakes overcome", "克服了 1/1 个错误"):
+    for text in (INVERTED.text.zh, INVERTED.text.en, "1 of 1 mistakes overcome", "克服了 1/1 个错误"):
         assert text in shown
     assert "default-src 'none'" in shown
     assert not re.search(r"<script|\sstyle=|src=", shown)
 
 
-def test_the_page_escapes_what_a_progress_file_may_hold():
-    told("causal_mask", Verdict.WRONG, "<script>alert(1)</script>")
+def test_the_page_escapes_the_progress_file():
+    record("causal_mask", Verdict.WRONG, "<script>alert(1)</script>")
     assert "<script>" not in page("en")
 
 
@@ -116,7 +119,7 @@ import sys
 from pathlib import Path
 from rich.console import Console
 from autograder.catalogue import find
-from autograder.watch import watch
+from autograder.learner.watch import watch
 watch([find("06_masks"), find("07_dropout")], "en", Console(width=160), Path(sys.argv[1]))
 print("left in peace")
 """
@@ -132,7 +135,7 @@ def test_a_saved_notebook_is_checked_again_and_ctrl_c_ends_cleanly(tmp_path, roo
         )
     try:
         wait_for(lambda: "watching 2 notebooks" in log.read_text(encoding="utf-8"), watching)
-        assert INVERTED.text["en"] in log.read_text(encoding="utf-8")
+        assert INVERTED.text.en in log.read_text(encoding="utf-8")
         hand_in(tmp_path, "exercises", MASKS, solution(MASKS))
         wait_for(lambda: "20/20" in log.read_text(encoding="utf-8"), watching)
         wait_for(lambda: "waiting for the next save" in log.read_text(encoding="utf-8"), watching)

@@ -1,4 +1,4 @@
-"""What crosses the trust line is data and nothing else."""
+"""Only data can cross the trust line."""
 
 import socket
 import struct
@@ -11,30 +11,30 @@ import torch
 from autograder.student import wire
 
 
-def there_and_back(value):
+def sent_and_received(value):
     return wire.decode_frame(wire.encode(value))
 
 
 @pytest.mark.parametrize("value", [None, True, 3, -(2**70), 0.25, float("inf"), "文字", [1, (2, "a")], {"a": [None]}])
-def test_plain_values_arrive_as_they_were(value):
-    assert there_and_back(value) == value
+def test_plain_values_arrive_unchanged(value):
+    assert sent_and_received(value) == value
 
 
 def test_nan_arrives():
-    assert there_and_back(float("nan")) != there_and_back(float("nan"))
+    assert sent_and_received(float("nan")) != sent_and_received(float("nan"))
 
 
 @pytest.mark.parametrize("dtype", wire.DTYPES.values(), ids=str)
 def test_tensors_of_every_dtype_arrive_bit_for_bit(dtype):
     tensor = torch.arange(6).reshape(2, 3).to(dtype)
-    back = there_and_back({"x": tensor.T})["x"]
+    back = sent_and_received({"x": tensor.T})["x"]
     assert back.dtype == dtype
     assert torch.equal(back, tensor.T)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
 def test_scalars_and_empty_tensors_arrive(shape):
-    assert there_and_back(torch.zeros(shape)).shape == shape
+    assert sent_and_received(torch.zeros(shape)).shape == shape
 
 
 class Impostor(torch.Tensor):
@@ -53,7 +53,7 @@ class Impostor(torch.Tensor):
     ],
     ids=["object", "function", "odd keys", "subclass", "complex", "sparse"],
 )
-def test_nothing_else_may_cross(value):
+def test_other_objects_are_refused(value):
     with pytest.raises(wire.WireError):
         wire.encode(value)
 
@@ -71,28 +71,28 @@ def test_deep_nesting_is_refused():
     [b"", b"{", b"{}", b'{"tensor":"9"}', b'{"what":1}', b'{"dtype":"pickle"}', b'{"tuple":3}', b'{"dict":[]}', b'{"float":"x"}',
      b"[" * 100_000, b'{"int":"' + b"9" * 10_000 + b'"}', b"\xff"],
 )  # fmt: skip
-def test_a_forged_message_is_an_error_and_nothing_more(text):
+def test_a_forged_message_is_a_wire_error(text):
     with pytest.raises(wire.WireError):
         wire.decode(text, b"")
 
 
 @pytest.mark.parametrize("text", [b"[1, 2]", b'{"dict":{"value":[1]}}', b'{"list":[' * 60 + b"1" + b"]}" * 60])
-def test_lists_that_say_not_what_they_are_and_deep_ones_are_refused(text):
+def test_untagged_and_deeply_nested_lists_are_refused(text):
     with pytest.raises(wire.WireError):
         wire.decode(text, b"")
 
 
-def test_half_a_character_arrives_as_something_that_can_be_written():
+def test_a_lone_surrogate_is_replaced():
     text = wire.decode(b'{"dict":{"\\udc00":"\\ud800 \\u6587"}}', b"")
     assert text == {"?": "? 文"}
 
 
-def test_forged_tensors_are_an_error_and_nothing_more():
+def test_forged_tensors_are_a_wire_error():
     with pytest.raises(wire.WireError):
         wire.decode(b'{"tensor":"0"}', b"\xff" * 64)
 
 
-def test_a_message_that_claims_to_be_huge_is_not_read():
+def test_a_message_with_a_huge_size_is_not_read():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(struct.pack(">II", 2**32 - 1, 2**32 - 1))

@@ -1,4 +1,4 @@
-"""One vocabulary: the glossary's words everywhere, its forbidden variants nowhere."""
+"""Every text uses the terms of the glossary, and none of its forbidden variants."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def terms(root):
 
 
 def chinese_texts(root):
-    """Everything a Chinese reader reads, by where it stands."""
+    """Every Chinese text, with its place."""
     for path in (root / "book/zh").glob("*.md"):
         yield path.relative_to(root), path.read_text(encoding="utf-8")
     for folder in ("solutions", "autograder/hints"):
@@ -28,7 +28,7 @@ def chinese_texts(root):
                 yield path.relative_to(root), text
     for exercise in catalogue().values():
         for mistake in mistakes_of(exercise.module):
-            yield f"{exercise.name}: {mistake.name}", mistake.text["zh"]
+            yield f"{exercise.name}: {mistake.name}", mistake.text.zh
 
 
 def test_no_chinese_text_uses_a_forbidden_variant(root, terms):
@@ -49,13 +49,13 @@ def test_every_term_is_named_and_explained_in_both_languages(terms):
 
 
 def test_chinese_prose_uses_full_width_punctuation(root):
-    """A half-width comma or full stop right after a Chinese character is a slip."""
-    slip = re.compile(r"[一-鿿][,;!?](?=\s|[一-鿿])")
+    """A half-width comma or full stop right after a Chinese character is a typing error."""
+    typo = re.compile(r"[一-鿿][,;!?](?=\s|[一-鿿])")
     found = []
     for path in (root / "book/zh").glob("*.md"):
         prose = re.sub(
             r"^```.*?^```$|\$\$.*?\$\$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
         )
         prose = re.sub(r"`[^`]*`|\$[^$]*\$", "", prose)
-        found += [(path.name, match.group()) for match in slip.finditer(prose)]
+        found += [(path.name, match.group()) for match in typo.finditer(prose)]
     assert found == []

@@ -1,4 +1,4 @@
-"""Measure speed as ratios within one run; machines are noisy, and seconds alone mean nothing.
+"""Measure speed as ratios within one run, because seconds depend on the machine and on what else it does.
 
 python -m autograder bench throughput --submissions 30
 """
@@ -6,6 +6,7 @@ python -m autograder bench throughput --submissions 30
 import json
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 
 from rich import box
@@ -18,9 +19,15 @@ from .growth import growth
 from .plot import draw
 from .site import site
 from .throughput import throughput
-from .timing import place
+from .timing import Numbers, place
 
-BENCHMARKS = {"throughput": throughput, "growth": growth, "dask": dask, "check": check_speed, "site": site}
+BENCHMARKS: dict[str, Callable[[Console, int], Numbers]] = {
+    "throughput": throughput,
+    "growth": growth,
+    "dask": dask,
+    "check": check_speed,
+    "site": site,
+}
 SUBMISSIONS = 200
 
 

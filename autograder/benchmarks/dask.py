@@ -1,4 +1,4 @@
-"""The same class on a Dask cluster of this machine: one worker process against two."""
+"""Grade the same class on a Dask cluster of this machine with one worker process, then with two."""
 
 import contextlib
 import importlib.util
@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -13,21 +14,21 @@ from rich.console import Console
 from autograder.course import course_root
 
 from . import masks_class
-from .timing import grade, timed
+from .timing import Numbers, grade, timed
 
 SCHEDULER = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
 WORKER = [sys.executable, "-m", "distributed.cli.dask_worker"]
 
 
-def dask(console: Console, submissions: int) -> dict:
-    """Ratio above 1: the second worker helps. On two cores the scheduler and the students share them with it."""
+def dask(console: Console, submissions: int) -> Numbers:
+    """A ratio above 1 means that the second worker helps. The scheduler and the students need processor time too."""
     if importlib.util.find_spec("distributed") is None:
         return {"dask": "not measured: the package distributed is not installed"}
     with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
         masks_class.right_and_wrong(Path(folder) / "submitted", submissions)
         seconds = {}
         for workers in (1, 2):
-            console.print(f"{submissions} submissions, {workers} worker{'s' * (workers - 1)} …")
+            console.print(f"{submissions} submissions, workers: {workers} …")
             with _cluster(workers, Path(folder)) as address:
                 seconds[workers] = grade(Path(folder), "--dask", address).seconds
     return {
@@ -39,19 +40,17 @@ def dask(console: Console, submissions: int) -> dict:
 
 
 @contextlib.contextmanager
-def _cluster(workers: int, folder: Path):
-    """A scheduler and its workers, gone afterwards."""
+def _cluster(workers: int, folder: Path) -> Iterator[str]:
+    """Start a scheduler and its workers, and end them after the block. Yields the address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": course_root()}
+    scheduler = [*SCHEDULER, "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
+    worker = [*WORKER, address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]
+    silent = subprocess.DEVNULL
     with contextlib.ExitStack() as running:
-        commands = [[*SCHEDULER, "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]]
-        commands += [
-            [*WORKER, address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]
-        ] * workers
-        for command in commands:
-            process = subprocess.Popen(command, **quiet)
+        for command in [scheduler, *[worker] * workers]:
+            process = subprocess.Popen(command, stdout=silent, stderr=silent, cwd=course_root())
             running.callback(process.wait)
             running.callback(process.terminate)
         timed(

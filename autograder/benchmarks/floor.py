@@ -1,10 +1,11 @@
-"""The least that any grader must do: fork, load the cells, call the functions, nothing else. No sandbox, no verdict."""
+"""The least that any grader must do: fork, load the cells and call the functions. No sandbox, no verdict."""
 
 import json
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import torch
@@ -32,7 +33,7 @@ def main(folder: Path, out: Path) -> None:
 
 
 def _run(cells: list[str]) -> None:
-    namespace: dict = {}
+    namespace: dict[str, Any] = {}
     try:
         for source in cells:
             exec(source, namespace)

@@ -9,7 +9,7 @@ from autograder.checks.samples import hand_in, solution, with_answer, with_mista
 from autograder.intake.submission import check_cell, grade_id
 from autograder.mistakes import mistakes_of
 
-# One line per statement, so that the same asserts serve nbgrader's cells, otter's doctests and the floor.
+# One line per statement, so that nbgrader's cells, otter's doctests and the floor can use the same asserts.
 ASSERTS = {
     "causal_mask": [
         "import torch",
@@ -60,15 +60,15 @@ def right_and_wrong(folder: Path, number: int) -> None:
 
 
 def broken(folder: Path, number: int) -> None:
-    """They cannot be parsed, never end, raise, or are not written."""
+    """Submissions that cannot be parsed, never end, raise an error, or are not written."""
     for i in range(number):
         hand_in(
             folder, f"broken{i:04}", exercise(), with_answer(solution(exercise()), "masked_attention", BROKEN[i % 4])
         )
 
 
-def with_asserts(notebook) -> nbformat.NotebookNode:
-    """The notebook as a stock grader has it: plain asserts in place of our check cells."""
+def with_asserts(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook for a stock grader: plain asserts instead of our check cells."""
     for cell in notebook.cells:
         for part, lines in ASSERTS.items():
             if grade_id(cell) == check_cell(part):
@@ -76,7 +76,7 @@ def with_asserts(notebook) -> nbformat.NotebookNode:
     return notebook
 
 
-def without_checks(notebook) -> nbformat.NotebookNode:
+def without_checks(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The answers alone."""
     checks = {check_cell(part) for part in ASSERTS}
     notebook.cells = [cell for cell in notebook.cells if grade_id(cell) not in checks]

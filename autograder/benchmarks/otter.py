@@ -1,4 +1,4 @@
-"""`otter run` on our submissions, in an environment of its own, because its pins and ours do not agree."""
+"""Run `otter run` on our submissions, in a separate environment, because it needs other versions than we do."""
 
 import json
 import subprocess
@@ -18,11 +18,11 @@ WANTED = "otter-grader==7.0.0"
 
 
 class NotMeasured(Exception):
-    """Otter is not here; the message says why."""
+    """Otter could not be installed; the message says why."""
 
 
 def seconds(submitted: Path, folder: Path, console: Console) -> float:
-    """How long `otter run` takes for all of them, one command a submission, as it is meant."""
+    """How long `otter run` takes for all submissions, with one command per submission, as its manual says."""
     python = _environment(console)
     tests = folder / "tests"
     tests.mkdir(parents=True)
@@ -47,31 +47,22 @@ def seconds(submitted: Path, folder: Path, console: Console) -> float:
 
 
 def _look(results: Path, right: bool) -> None:
-    """A grader that ran nothing would be fast."""
+    """Check that otter really ran the tests, because a grader that runs nothing would be fast."""
     tests = [test for test in json.loads(results.read_text())["tests"] if test["name"] in masks_class.ASSERTS]
     if len(tests) != len(masks_class.ASSERTS) or (right and any(test["score"] < test["max_score"] for test in tests)):
         raise RuntimeError(f"{results}: otter did not run every test, or took a right answer for wrong")
 
 
 def _environment(console: Console) -> str:
-    """Otter's own environment, made at first use. PyTorch comes from ours, so that both run the same."""
+    """Otter's own environment, made at first use. It uses our PyTorch, so that both run the same version."""
     home = place() / "otter"
     python = str(home / "bin" / "python")
     if not (home / ".installed").exists():
         console.print(f"making an environment for otter in {home}: python -m venv, pip install {WANTED} …")
+        install = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
         for command in (
             [sys.executable, "-m", "venv", str(home)],
-            [
-                python,
-                "-m",
-                "pip",
-                "install",
-                "--disable-pip-version-check",
-                "--quiet",
-                WANTED,
-                "ipykernel",
-                "nbconvert",
-            ],
+            [*install, WANTED, "ipykernel", "nbconvert"],
         ):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
@@ -79,14 +70,15 @@ def _environment(console: Console) -> str:
         where = "import sysconfig; print(sysconfig.get_path('purelib'))"
         libraries = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
         ours = "\n".join([sysconfig.get_path("purelib"), str(course_root())])
-        (Path(libraries) / "ours.pth").write_text(ours, encoding="utf-8")  # after otter's own
+        (Path(libraries) / "ours.pth").write_text(ours, encoding="utf-8")  # searched after otter's own libraries
         (home / ".installed").touch()
     return python
 
 
 def _test(part: str, statements: list[str]) -> str:
-    """An otter test file in the format it calls OK."""
+    """An otter test file, in the format that otter calls OK."""
     code = "\n".join(f">>> {line}" for line in statements)
-    test = {"name": part, "points": 1, "suites": [{"cases": [{"code": code, "hidden": False, "locked": False}],
-            "scored": True, "setup": "", "teardown": "", "type": "doctest"}]}  # fmt: skip
+    case = {"code": code, "hidden": False, "locked": False}
+    suite = {"cases": [case], "scored": True, "setup": "", "teardown": "", "type": "doctest"}
+    test = {"name": part, "points": 1, "suites": [suite]}
     return f"OK_FORMAT = True\n\ntest = {test!r}\n"

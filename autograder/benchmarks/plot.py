@@ -4,6 +4,8 @@ from pathlib import Path
 
 import matplotlib
 
+from .timing import Numbers
+
 NAMES = {
     "floor_seconds_each": "fork, load, call:\nthe floor",
     "ours_seconds_each": "autograder grade",
@@ -12,11 +14,12 @@ NAMES = {
 }
 
 
-def draw(measured: dict, path: Path) -> Path:
-    """Submissions a minute, on a logarithmic axis, each bar with its number."""
+def draw(measured: Numbers, path: Path) -> Path:
+    """Draw the submissions per minute on a logarithmic axis, each bar with its number."""
     from matplotlib.figure import Figure
 
-    bars = {name: 60 / measured[key] for key, name in NAMES.items() if isinstance(measured[key], float)}
+    seconds = {name: measured[key] for key, name in NAMES.items()}
+    bars = {name: 60 / each for name, each in seconds.items() if isinstance(each, float)}
     with matplotlib.rc_context({"svg.hashsalt": "throughput", "font.size": 11}):
         figure = Figure(figsize=(7, 0.6 + 0.55 * len(bars)), layout="constrained")
         axes = figure.subplots()
@@ -27,7 +30,7 @@ def draw(measured: dict, path: Path) -> Path:
         axes.invert_yaxis()
         axes.set_xscale("log")
         axes.margins(x=0.15)
-        axes.set_xlabel("submissions of 06_masks a minute")
+        axes.set_xlabel("submissions of 06_masks per minute")
         axes.spines[["top", "right"]].set_visible(False)
         figure.savefig(path, metadata={"Date": None})
     return path

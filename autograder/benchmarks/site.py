@@ -1,4 +1,4 @@
-"""The site: from nothing, after one sentence on one page, and with nothing to do."""
+"""Build the site: from nothing, after a change of one page, and without any change."""
 
 import shutil
 import tempfile
@@ -8,11 +8,11 @@ from rich.console import Console
 
 from autograder.course import EXERCISES, course_root
 
-from .timing import timed
+from .timing import Numbers, timed
 
 
-def site(console: Console, submissions: int) -> dict:
-    """The whole site in both languages. It has no submissions, so their number does not matter."""
+def site(console: Console, submissions: int) -> Numbers:
+    """Build the whole site in both languages. `submissions` is not used."""
     with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
         course = Path(folder)
         for name in ("book", EXERCISES, "autograder"):

@@ -1,8 +1,8 @@
-"""The same right and wrong notebooks through our grader, stock nbgrader, otter, and the floor under all of them.
+"""Grade the same right and wrong notebooks with our grader, stock nbgrader, otter, and the floor.
 
-Every grader runs as its manual says and with what it does by default: ours on all cores, `nbgrader autograde` and `otter run` one
-submission after another, for they have no other way without containers. They run a few plain asserts a part; ours runs its
-whole suite in a sandbox, names the mistakes, writes gradebook, notebooks and pages.
+Every grader runs as its manual says, with its default settings. Ours uses all cores; `nbgrader autograde` and `otter run`
+grade one submission after another, because without containers they have no other way. They run a few plain asserts per
+part; ours runs its whole suite in a sandbox, names the mistakes, and writes the gradebook, notebooks and pages.
 """
 
 import json
@@ -19,7 +19,7 @@ from autograder.checks.samples import hand_in, solution
 from autograder.course import EXERCISES, SOLUTIONS
 
 from . import masks_class, otter
-from .timing import grade, timed
+from .timing import Numbers, grade, timed
 
 STOCK_CONFIG = """c = get_config()
 c.CourseDirectory.source_directory = "solutions"
@@ -27,8 +27,8 @@ c.CourseDirectory.release_directory = "exercises"
 """
 
 
-def throughput(console: Console, submissions: int) -> dict:
-    """A third of the submissions right, a third wrong, the rest broken or endless; other graders get the first two thirds."""
+def throughput(console: Console, submissions: int) -> Numbers:
+    """A third of the submissions is right, a third wrong, the rest broken or endless. Other graders do not get the rest."""
     number = 2 * submissions // 3
     with tempfile.TemporaryDirectory(prefix="autograder-bench-") as folder:
         both, rest, stock = (Path(folder) / name for name in ("both", "rest", "stock"))
@@ -43,8 +43,9 @@ def throughput(console: Console, submissions: int) -> dict:
         floor = _floor(both)
         console.print(f"stock nbgrader, the same {number}; this takes some seconds each …")
         nbgrader = _stock(both / "submitted", stock) / number
+        console.print(f"otter run, the same {number}; this takes some seconds each …")
+        otters: float | str
         try:
-            console.print(f"otter run, the same {number}; this takes some seconds each …")
             otters = otter.seconds(both / "submitted", Path(folder) / "otter", console) / number
         except otter.NotMeasured as reason:
             otters = f"not measured: {reason}"
@@ -64,13 +65,13 @@ def throughput(console: Console, submissions: int) -> dict:
 
 
 def _floor(folder: Path) -> float:
-    """Seconds for each submission, once everything is imported."""
+    """Seconds for each submission, after everything is imported."""
     timed(["-m", "autograder.benchmarks.floor", "submitted", "floor.json"], folder)
-    return json.loads((folder / "floor.json").read_text())["seconds_each"]
+    return float(json.loads((folder / "floor.json").read_text())["seconds_each"])
 
 
 def _stock(submitted: Path, course: Path) -> float:
-    """`nbgrader autograde` on a course of its own, whose tests are plain asserts in the notebook."""
+    """Seconds of `nbgrader autograde` in a separate course, with plain asserts in the notebook as tests."""
     exercise = masks_class.exercise()
     (course / EXERCISES).mkdir(parents=True)
     (course / "nbgrader_config.py").write_text(STOCK_CONFIG, encoding="utf-8")

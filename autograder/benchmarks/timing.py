@@ -9,30 +9,40 @@ from pathlib import Path
 
 from autograder.course import course_root
 
+Numbers = dict[str, float | str | None]  # the results of one benchmark; a text says why something was not measured
+
 
 @dataclass(frozen=True)
 class Run:
     seconds: float
     lines: list[float]  # when each line was printed, in seconds from the start
-    peak_mb: float  # of the command or its largest waited-for child
+    peak_mb: float  # of the command or of its largest child process
 
 
 def place() -> Path:
-    """Where benchmarks keep what they make."""
+    """The folder for the files that benchmarks make."""
     folder = course_root() / "_build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def timed(command: list[str], folder: Path, python: str = sys.executable) -> Run:
-    """Run `python` with these arguments in the folder; RuntimeError with what it printed when it fails."""
+    """Run `python` with these arguments in the folder. Raises RuntimeError, with what it printed, if it fails."""
     search = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     environment = dict(os.environ, PATH=search, PYTHONUNBUFFERED="1", PYTHONPATH=str(course_root()))
     started = time.monotonic()
-    with subprocess.Popen([python, *command], cwd=folder, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace") as process:  # fmt: skip
-        printed, lines = [], []
-        for line in process.stdout:
+    printed: list[str] = []
+    lines: list[float] = []
+    with subprocess.Popen(
+        [python, *command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
             printed.append(line)
             lines.append(time.monotonic() - started)
         _, status, usage = os.wait4(process.pid, 0)
@@ -44,8 +54,18 @@ def timed(command: list[str], folder: Path, python: str = sys.executable) -> Run
 
 def grade(folder: Path, *options: str) -> Run:
     """Our own command on `folder/submitted`, as a user types it."""
-    return timed(
-        ["-m", "autograder", "grade", "submitted", "--out", "grades", "--db", f"sqlite:///{folder}/ours.db",
-         "--fresh", "--lang", "en", *options],
-        folder,
-    )  # fmt: skip
+    gradebook = f"sqlite:///{folder}/ours.db"
+    command = [
+        "-m",
+        "autograder",
+        "grade",
+        "submitted",
+        "--out",
+        "grades",
+        "--db",
+        gradebook,
+        "--fresh",
+        "--lang",
+        "en",
+    ]
+    return timed([*command, *options], folder)

@@ -1,1 +1,1 @@
-"""Proofs of the course (`audit`) and of the machine (`doctor`)."""
+"""Checks of the course itself (`audit`) and of the grading machine (`doctor`)."""

@@ -1,4 +1,4 @@
-"""Prove the course: that what should fail fails, what should pass passes, and every file says the same."""
+"""Audit the course: wrong answers fail, right answers pass, and all files agree with each other."""
 
 import ast
 import importlib
@@ -30,7 +30,7 @@ from autograder.verdicts import Broken, Verdict
 from . import non_answers, translations
 
 SALTS = ("audit one", "audit two")
-MANY_SALTS = [f"audit {number}" for number in range(40)]  # on which no mistake may be accepted by chance
+MANY_SALTS = [f"audit {number}" for number in range(40)]  # with none of them may a mistake pass by chance
 CHINESE = re.compile(r"[一-鿿]")
 TREES = {
     PACKAGE / "reference": "ch{}.py",
@@ -43,11 +43,11 @@ ALSO_ALLOWED = {"__init__.py", "conftest.py"}
 
 
 def audit(exercises: list[Exercise], console: Console) -> bool:
-    """Check everything, print every fault with the file it is in, and say how much was proved."""
+    """Check everything, print every fault with its file, and print how much was proved. True if there is no fault."""
     root = course_root()
     proved = {"exercises": 0, "parts": 0, "promises": 0, "mistakes": 0}
     faults = _print_faults(_files(root), console) + _print_faults(translations.faults(root), console)
-    for exercise, found in zip(exercises, _at_once(exercises), strict=True):
+    for exercise, found in zip(exercises, _in_parallel(exercises), strict=True):
         console.print(f"{exercise.name} …", markup=False)
         faults += _print_faults(found, console)
         if not found:
@@ -60,28 +60,32 @@ def audit(exercises: list[Exercise], console: Console) -> bool:
     return not faults
 
 
-def _at_once(exercises: list[Exercise]) -> Iterator[list[str]]:
-    """The faults of each exercise in turn, several exercises being proved side by side."""
+def _in_parallel(exercises: list[Exercise]) -> Iterator[list[str]]:
+    """The faults of each exercise, in order. Several exercises are checked in parallel."""
     names = [exercise.name for exercise in exercises]
     if len(names) == 1:
-        yield _proved(names[0])
+        yield _faults(names[0])
         return
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_proved, names)
+        yield from pool.map(_faults, names)
 
 
-def _proved(name: str) -> list[str]:
+def _faults(name: str) -> list[str]:
     with one_thread():
         return list(_exercise(catalogue()[name], course_root()))
 
 
 def _print_faults(faults: Iterable[str], console: Console) -> int:
-    """Print each as it is found; returns how many there were."""
-    return sum(1 for fault in faults if console.print(f"  ✗ {fault}", markup=False) is None)
+    """Print each fault as soon as it is found. Returns how many there were."""
+    count = 0
+    for fault in faults:
+        console.print(f"  ✗ {fault}", markup=False)
+        count += 1
+    return count
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Every exercise has its files, and no file belongs to no exercise."""
+    """Every exercise has all its files, and every file belongs to an exercise."""
     for folder, pattern in TREES.items():
         expected = {pattern.format(name) for name in catalogue()}
         present = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
@@ -132,18 +136,26 @@ def _names(exercise: Exercise) -> Iterator[str]:
 
 
 def _same_signature(function: Any, part: Part) -> bool:
-    wanted = ast.unparse(ast.parse(f"def f{part.signature}: ...").body[0].args)
-    source = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if isinstance(source, ast.ClassDef):
-        source = next(node for node in source.body if getattr(node, "name", "") == "__init__")
-        source.args.args = source.args.args[1:]
-    for argument in source.args.args:
+    """Whether a function, or the `__init__` of a class, has the signature of the catalogue. Annotations do not count."""
+    found = _arguments(textwrap.dedent(inspect.getsource(function)))
+    for argument in found.args:
         argument.annotation = None
-    return ast.unparse(source.args) == wanted
+    return ast.unparse(found) == ast.unparse(_arguments(f"def f{part.signature}: ..."))
+
+
+def _arguments(source: str) -> ast.arguments:
+    """The arguments of the function, or without `self` those of the `__init__` of the class, that this code defines."""
+    defined = ast.parse(source).body[0]
+    if isinstance(defined, ast.ClassDef):
+        init = next(node for node in defined.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+        init.args.args.pop(0)
+        return init.args
+    assert isinstance(defined, ast.FunctionDef)
+    return defined.args
 
 
 def _notebook(exercise: Exercise, root: Path) -> Iterator[str]:
-    """The solution has an answer and a check cell a part, speaks both languages and holds no outputs."""
+    """The solution has an answer cell and a check cell per part, is written in both languages and contains no outputs."""
     where = notebook_in(SOLUTIONS, exercise.name)
     cells = nbformat.read(root / where, as_version=4).cells
     named = {grade_id(cell): cell for cell in cells if grade_id(cell)}
@@ -163,11 +175,11 @@ def _notebook(exercise: Exercise, root: Path) -> Iterator[str]:
             yield f"{where}: no heading says: {wanted}"
     for cell in cells:
         if cell.cell_type == "code" and (cell.outputs or cell.execution_count):
-            yield f"{where}: {grade_id(cell) or 'a cell'} holds outputs"
+            yield f"{where}: {grade_id(cell) or 'a cell'} contains outputs"
         if cell.cell_type == "markdown" and not (
             CHINESE.search(cell.source) and re.search(r"[A-Za-z]{3}", cell.source)
         ):
-            yield f"{where}: a text cell speaks one language only: {cell.source[:40]!r}"
+            yield f"{where}: a text cell is in one language only: {cell.source[:40]!r}"
 
 
 def _reference(exercise: Exercise) -> Iterator[str]:
@@ -178,7 +190,7 @@ def _reference(exercise: Exercise) -> Iterator[str]:
 
 
 def _non_answers(exercise: Exercise) -> Iterator[str]:
-    """No promise is kept by an answer that is none, and none of them makes the examiner fail."""
+    """A worthless answer keeps no promise and does not make the examiner fail."""
     where = f"autograder/suites/test_{exercise.name}.py"
     for part in exercise.parts:
         right = examination(exercise).right
@@ -199,8 +211,8 @@ def _mistakes(exercise: Exercise) -> Iterator[str]:
             result = examined(exercise, mistake, salt)
             if salt == LEARNERS_SALT and broken_by(result) != symptoms(exercise).get(mistake.name):
                 yield (
-                    f"autograder/symptoms/{exercise.name}.json: {mistake.name} breaks {', '.join(broken_by(result))}, not as "
-                    f"is on record; run `autograder record symptoms {exercise.name}`"
+                    f"autograder/symptoms/{exercise.name}.json: {mistake.name} breaks {', '.join(broken_by(result))}; the "
+                    f"record says something else; run `autograder record symptoms {exercise.name}`"
                 )
             if result.verdict is Verdict.PASS:
                 yield f"{where} is accepted by autograder/suites/test_{exercise.name}.py"
@@ -209,11 +221,11 @@ def _mistakes(exercise: Exercise) -> Iterator[str]:
             if named is None or named.name != mistake.name:
                 yield f"{where} is called {named.name if named else 'nothing'}"
         if lucky := [salt for salt in MANY_SALTS if not _is_rejected(exercise, mistake, result, salt)]:
-            yield f"{where} is accepted on {len(lucky)} of {len(MANY_SALTS)} salts, on {lucky[0]!r} for one"
+            yield f"{where} is accepted on {len(lucky)} of {len(MANY_SALTS)} salts, for example on {lucky[0]!r}"
 
 
 def _is_rejected(exercise: Exercise, mistake: Mistake, before: PartResult, salt: str) -> bool:
-    """Whether a mistake is rejected on this salt. The promises it broke before are asked first: one will mostly do."""
+    """Whether a mistake is rejected on this salt. The promises it broke before come first, because one is usually enough."""
     exam = examination(exercise)
     answers = exam.right | {mistake.part: mistake.answer}
     return any(

@@ -1,12 +1,12 @@
 """What a hostile answer would try.
 
-Each function runs as student code: its source is sent to a student's process, so it imports what it needs, takes and
-returns plain data, and says what it managed to do. Whether it did is judged from outside wherever that is possible
-(`doctor`). None of them harms the machine on which it succeeds.
+Each function runs as student code: its source text is sent to a student's process. So it imports what it needs, takes and
+returns plain data, and its annotations use builtins only. Whether it succeeded is judged from outside wherever possible
+(see `layers`). None of these functions harms the machine if it succeeds.
 """
 
 
-def touch_files(readable, writable, secret) -> str:
+def touch_files(readable: str, writable: str, secret: str) -> str:
     """Read a file outside the scratch folder, and write to one that anybody may write to."""
     text = ""
     try:
@@ -22,16 +22,17 @@ def touch_files(readable, writable, secret) -> str:
     return text
 
 
-def call_out(tcp, udp, abstract) -> None:
-    """Speak to the outside in three ways."""
+def call_out(tcp: int, udp: int, abstract: str) -> None:
+    """Connect to listeners outside in three ways."""
     import socket
 
     inet, unix, stream = socket.AF_INET, socket.AF_UNIX, socket.SOCK_STREAM
-    for family, kind, address in (
+    addresses: list[tuple[int, int, tuple[str, int] | str]] = [
         (inet, stream, ("127.0.0.1", tcp)),
         (inet, socket.SOCK_DGRAM, ("127.0.0.1", udp)),
         (unix, stream, "\0" + abstract),
-    ):
+    ]
+    for family, kind, address in addresses:
         try:
             with socket.socket(family, kind) as caller:
                 caller.settimeout(2)
@@ -41,8 +42,8 @@ def call_out(tcp, udp, abstract) -> None:
             pass
 
 
-def leave_a_process(name) -> None:
-    """Start a grandchild in a session of its own and let go of it."""
+def leave_a_process(name: str) -> None:
+    """Start a grandchild process in its own session and leave it behind."""
     import ctypes
     import os
     import time
@@ -61,7 +62,7 @@ def leave_a_process(name) -> None:
     time.sleep(0.2)
 
 
-def share_memory(key, size) -> None:
+def share_memory(key: int, size: int) -> None:
     """Make a segment of memory that every process of the machine can find. A size of 0 removes it again."""
     import ctypes
 
@@ -71,8 +72,8 @@ def share_memory(key, size) -> None:
         libc.shmctl(segment, 0, None)
 
 
-def become_root(name) -> None:
-    """Take back root's identity, and wear a name by which the process is known outside."""
+def become_root(name: str) -> None:
+    """Try to become root. `name` is set as the process name, so that the process can be found from outside."""
     import contextlib
     import ctypes
     import os
@@ -82,7 +83,7 @@ def become_root(name) -> None:
         os.setresuid(0, 0, 0)
 
 
-def use_privilege(name) -> bool:
+def use_privilege(name: str) -> bool:
     """Change the root folder, as only a privileged process may."""
     import ctypes
     import os
@@ -95,7 +96,7 @@ def use_privilege(name) -> bool:
     return True
 
 
-def gain_privilege(name) -> None:
+def gain_privilege(name: str) -> None:
     """Make a user namespace, in which this process would have every privilege."""
     import ctypes
 
@@ -104,7 +105,7 @@ def gain_privilege(name) -> None:
     libc.unshare(0x10000000)
 
 
-def exhaust(gigabytes, megabytes, threads) -> list:
+def exhaust(gigabytes: int, megabytes: int, threads: int) -> list[str]:
     """Take more memory, write a larger file and start more threads than are allowed."""
     import threading
 
@@ -136,13 +137,13 @@ def exhaust(gigabytes, megabytes, threads) -> list:
     return done
 
 
-def flood(kilobytes) -> None:
+def flood(kilobytes: int) -> None:
     """Print far too much."""
     for _ in range(kilobytes):
         print("x" * 1023)  # noqa: T201
 
 
-def sleep_for_ever(name) -> None:
+def sleep_forever(name: str) -> None:
     import ctypes
     import time
 
@@ -151,21 +152,21 @@ def sleep_for_ever(name) -> None:
         time.sleep(1)
 
 
-def work_for_ever() -> None:
+def work_forever() -> None:
     while True:
         pass
 
 
-def read_environment() -> list:
-    """Every variable this process or a neighbour was started with, and the home folder."""
+def read_environment() -> list[str]:
+    """The home folder, and the environment variables of this process and its neighbours."""
     import ctypes
     import os
 
     known = [f"{name}={value}" for name, value in os.environ.items()]
     native = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
     count = 0
-    while native[count]:
-        known.append(native[count].decode(errors="replace"))
+    while variable := native[count]:
+        known.append(variable.decode(errors="replace"))
         count += 1
     for process in ("self", "1", str(os.getppid())):
         try:
@@ -176,11 +177,11 @@ def read_environment() -> list:
     return [os.path.expanduser("~"), "\n".join(known)]
 
 
-def find_answers(digests, halves, tops) -> list:
-    """Search for suites, references, mistakes and solutions, and say where some were found.
+def find_answers(digests: list[str], halves: list[tuple[str, str]], tops: list[str]) -> list[tuple[str, str]]:
+    """Search for suites, references, mistakes and solutions. Returns where some were found.
 
-    `digests` are of names that only the grader knows; `halves` are such names cut in two. So the search itself
-    brings no answer into the memory it searches.
+    `digests` are hashes of names that only the grader knows; `halves` are such names cut in two. Whole names would
+    themselves lie in the memory that is searched.
     """
     import contextlib
     import ctypes
@@ -191,9 +192,10 @@ def find_answers(digests, halves, tops) -> list:
     import sys
     import types
 
-    secret, found = set(digests), {}
+    secret = set(digests)
+    found: dict[str, str] = {}
 
-    def known(text):
+    def known(text: str) -> bool:
         return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest() in secret
 
     for name in list(sys.modules):
@@ -203,7 +205,7 @@ def find_answers(digests, halves, tops) -> list:
     for name in ("suites", "reference", "mistakes", "exam", "checks", "catalogue"):
         with contextlib.suppress(ImportError):
             found["imports"] = importlib.import_module(f"autograder.{name}").__name__
-    package = os.path.dirname(os.path.dirname(sys.modules["autograder.student"].__file__))
+    package = os.path.dirname(os.path.dirname(str(sys.modules["autograder.student"].__file__)))
     for folder in (package, *(os.path.join(package, name) for name in ("suites", "reference", "mistakes"))):
         try:
             names = os.listdir(folder)
@@ -217,7 +219,9 @@ def find_answers(digests, halves, tops) -> list:
                 found["files"] = os.path.join(here, name)
 
     gc.unfreeze()
-    texts, codes, places = set(), [], set()
+    texts: set[str] = set()
+    codes: list[types.CodeType] = []
+    places: set[int] = set()
     for thing in gc.get_objects():
         places.add(id(thing) >> 20)
         for part in gc.get_referents(thing):
@@ -238,19 +242,19 @@ def find_answers(digests, halves, tops) -> list:
         if len(text) < 200 and known(text):
             found["objects"] = text
 
-    # Raw memory: the kernel copies what can be read into a pipe, and refuses the rest without harm.
+    # Raw memory: the kernel copies readable pages into a pipe, and returns an error for the others.
     libc = ctypes.CDLL(None)
     out, into = os.pipe()
     pairs = [(first.encode(), second.encode()) for first, second in halves]
     for address in (place << 20 | offset for place in places for offset in range(0, 1 << 20, 1 << 16)):
         size = libc.write(into, ctypes.c_void_p(address), ctypes.c_size_t(1 << 16))
         page = os.read(out, size) if size > 0 else b""
-        for first, second in pairs:
-            at = page.find(first)
+        for begin, end in pairs:
+            at = page.find(begin)
             while at >= 0:
-                if page.startswith(second, at + len(first)):
+                if page.startswith(end, at + len(begin)):
                     found["memory"] = f"{address + at:#x}"
-                at = page.find(first, at + 1)
+                at = page.find(begin, at + 1)
     os.close(out)
     os.close(into)
     return sorted(found.items())

@@ -1,8 +1,8 @@
 """Prove each layer of the sandbox by an attempted escape.
 
-Every layer is tried alone: an escape runs as student code in a process from which the layers that would also stop it
-are left out, and what happened is judged from outside wherever it can be seen there. Then the layer itself is left
-out, and the same escape must succeed; otherwise the first attempt proved nothing.
+Every layer is tested alone: an escape runs as student code in a process without the other layers that would stop it.
+What happened is judged from outside the process wherever possible. Then the layer itself is left out, and the same
+escape must succeed; otherwise the first attempt proved nothing.
 """
 
 import ast
@@ -37,7 +37,7 @@ HOLDS, MISSING, UNPROVEN = "holds", "missing", "unproven"
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one layer's escape."""
+    """The result of testing one layer."""
 
     layer: str
     status: str
@@ -54,7 +54,7 @@ class Escape:
 
 
 class Lab:
-    """Two warm interpreters, one behind a private root and one without, and a secret in their parent's environment."""
+    """Two zygotes, one with a private root folder and one without, and a secret in the environment of this process."""
 
     def __init__(self) -> None:
         self.had_salt = SALT in os.environ
@@ -76,13 +76,15 @@ class Lab:
             os.environ.pop(SALT, None)
 
     def trial(self, layer: str, left_out: tuple[str, ...], seconds: float, guarded: bool = True) -> "Trial":
-        """Where one escape is tried: behind `layer` alone, or with that layer taken away too."""
+        """The setup for one escape: with `layer` alone, or without it too if `guarded` is False."""
         away = {*ESCAPES[layer].overlapping, *left_out, *(() if guarded else (layer,))}
         return Trial(self.without_root if "mount" in away else self.with_root, tuple(sorted(away)), seconds, guarded)
 
 
 @dataclass
 class Trial:
+    """One attempt to escape: from which zygote, without which layers, and with how much time."""
+
     zygote: Zygote
     left_out: tuple[str, ...]
     seconds: float  # how long an answer may take
@@ -91,7 +93,7 @@ class Trial:
 
     @contextlib.contextmanager
     def probe(self, **limits: int) -> Iterator["Probe"]:
-        """A student's process with the usual limits, but for those named; without the guard all are four times higher."""
+        """A student's process with the usual limits, except those given. If not `guarded`, all are four times higher."""
         allowed = vars(LIMITS) | limits
         if not self.guarded:
             allowed = {name: 4 * value for name, value in allowed.items()}
@@ -104,7 +106,7 @@ class Trial:
 
 
 class Probe:
-    """A student's process that does what we tell it."""
+    """A student's process in which we run functions."""
 
     def __init__(self, process: StudentProcess, seconds: float = SECONDS):
         self.process, self.seconds = process, seconds
@@ -121,7 +123,7 @@ class Probe:
 
 
 def prove(lab: Lab, layer: str, left_out: tuple[str, ...] = ()) -> Finding:
-    """Try to escape past one layer, then without it. When an answer does not come in time, everything is tried once more."""
+    """Try to escape with one layer, then without it. If an answer does not come in time, everything is tried once more."""
     for seconds in (SECONDS, MORE_SECONDS):
         try:
             return _proved(lab, layer, left_out, seconds)
@@ -138,7 +140,7 @@ def _proved(lab: Lab, layer: str, left_out: tuple[str, ...], seconds: float) -> 
     if through or layer in trial.missing:
         return Finding(layer, MISSING, tuple(sorted(through)), (), trial.missing.get(layer, ""))
     if layer == "user" and os.geteuid() != 0:
-        return Finding(layer, HOLDS)  # there is no root to give up, and none was gained
+        return Finding(layer, HOLDS)  # grading does not run as root, and the escape did not become root
     otherwise = attempt(lab.trial(layer, left_out, seconds, guarded=False))
     return Finding(layer, HOLDS if otherwise else UNPROVEN, (), tuple(sorted(otherwise)))
 
@@ -156,9 +158,9 @@ def _files(trial: Trial) -> set[str]:
 
 
 def _network(trial: Trial) -> set[str]:
-    with listeners() as (ears, addresses), trial.probe() as student:
+    with listeners() as (sockets, addresses), trial.probe() as student:
         student.run(escapes.call_out, *addresses)
-        return {name for name, ear in ears.items() if was_contacted(ear)}
+        return {name for name, listener in sockets.items() if was_contacted(listener)}
 
 
 def _processes(trial: Trial) -> set[str]:
@@ -190,13 +192,13 @@ def _privilege(trial: Trial) -> set[str]:
 
 
 def _system_calls(trial: Trial) -> set[str]:
-    with process_name() as name, process_name() as child, listeners() as (ears, addresses), trial.probe() as student:
+    with process_name() as name, process_name() as child, listeners() as (sockets, addresses), trial.probe() as student:
         student.run(escapes.call_out, *addresses)
         student.run(escapes.leave_a_process, child)
         forked = pids_named(child)
         student.run(escapes.gain_privilege, name)
-        spoke = any([was_contacted(ear) for ear in ears.values()])
-        return _which(socket=spoke, process=forked, namespace=int(status_of(name)["CapEff"], 16))
+        connected = any([was_contacted(listener) for listener in sockets.values()])
+        return _which(socket=connected, process=forked, namespace=int(status_of(name)["CapEff"], 16))
 
 
 def _limits(trial: Trial) -> set[str]:
@@ -206,12 +208,12 @@ def _limits(trial: Trial) -> set[str]:
         through |= _which(output=len(printed) >= LIMITS.output_kb * 2 * 1024)
     with process_name() as name, trial.probe() as student:
         with contextlib.suppress(Broken):
-            student.run(escapes.sleep_for_ever, name, seconds=0.5)
+            student.run(escapes.sleep_forever, name, seconds=0.5)
         through |= _which(time=pids_named(name))
     with trial.probe(cpu_seconds=1) as student:
         deadline = time.monotonic() + (trial.seconds if trial.guarded else 2)
         with contextlib.suppress(Broken):
-            student.run(escapes.work_for_ever, seconds=deadline - time.monotonic())
+            student.run(escapes.work_forever, seconds=deadline - time.monotonic())
         return through | _which(processor=time.monotonic() >= deadline)
 
 
@@ -223,15 +225,13 @@ def _environment(trial: Trial) -> set[str]:
 def _answers(trial: Trial) -> set[str]:
     digests, halves = answer_names()
     tops = ["/"] if trial.guarded else [str(PACKAGE)]
-    bait = [
-        first + second for first, second in halves
-    ]  # in this process, so that the search finds it without the layer
+    bait = [first + second for first, second in halves]  # whole names in this process, for the search to find
     found = _ask_or_do(trial, escapes.find_answers, digests, halves, tops)
     return {where for where, _ in found if bait}
 
 
 def _ask_or_do(trial: Trial, function: Callable[..., Any], *args: Any) -> Any:
-    """Ask a student's process. This process itself is the one without the layer."""
+    """Run the function in a student's process. If not `guarded`, run it in this process, which has no such layer."""
     if not trial.guarded:
         return function(*args)
     with trial.probe() as student:
@@ -257,10 +257,10 @@ def answer_names() -> tuple[list[str], list[tuple[str, str]]]:
     """Names that only the grader knows: digests of all of them, and a few of the longest cut in two."""
     names = {"catalogue.toml", *catalogue(), *(f"{name}.ipynb" for name in catalogue())}
     long = set()
-    for folder in ("suites", "reference", "mistakes"):
-        for path in (PACKAGE / folder).glob("[!_]*.py"):
+    for folder, pattern in (("suites", "test_*.py"), ("reference", "ch*.py"), ("mistakes", "ch*.py")):
+        for path in (PACKAGE / folder).glob(pattern):
             names |= {path.name, path.stem}
-            if folder != "reference":  # whose names a student writes too
+            if folder != "reference":  # students write these names too
                 tree = ast.parse(path.read_text(encoding="utf-8"))
                 found = [node.name for node in tree.body if hasattr(node, "name")]
                 names |= {name for name in found if len(name) > 16}

@@ -1,4 +1,4 @@
-"""Answers that are no answers. They must earn nothing on any promise, and must not make the examiner fail."""
+"""Worthless answers. They must keep no promise, and must not make the examiner fail."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What can be seen of a student's process from outside: the names it gives its processes, and what it says to listeners."""
+"""Observe a student's process from outside: by the names of its processes, and by listening sockets."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def listeners() -> Iterator[tuple[dict[str, socket.socket], tuple[int, int, str]]]:
-    """Sockets that listen on this machine, and where."""
+    """Sockets that listen on this machine, and their addresses."""
     name = secrets.token_hex(8)
     with (
         socket.socket() as tcp,
@@ -58,7 +58,7 @@ def pids_named(name: str) -> list[int]:
 
 
 def status_of(name: str) -> dict[str, str]:
-    """What the kernel says of the process with this name."""
+    """What the kernel says about the process with this name."""
     (pid,) = pids_named(name)
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}

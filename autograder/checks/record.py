@@ -1,4 +1,4 @@
-"""Write down which promises each known mistake breaks in a learner's check (see exam/symptoms.py)."""
+"""Record which promises each known mistake breaks in a learner's check (see exam/symptoms.py)."""
 
 import json
 
@@ -8,7 +8,7 @@ from autograder.mistakes import mistakes_of
 
 
 def record(exercise: Exercise) -> bool:
-    """Try every mistake and write down what it breaks. Returns whether the record changed."""
+    """Try every mistake and record what it breaks. Returns whether the record changed."""
     before = symptoms(exercise)
     found = {m.name: broken_by(examined(exercise, m, LEARNERS_SALT)) for m in mistakes_of(exercise.module)}
     lines = [f"{json.dumps(name)}: {json.dumps(broken)}" for name, broken in found.items()]

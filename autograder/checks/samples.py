@@ -1,6 +1,6 @@
-"""Submissions of known worth, made from the course itself: right, untouched, and wrong in each known way.
+"""Sample submissions, made from the course itself: right, untouched, and wrong in each known way.
 
-They are what the audit, the tests and the benchmarks grade.
+The audit, the tests and the benchmarks grade them.
 """
 
 import ast
@@ -46,7 +46,7 @@ def with_mistake(exercise: Exercise, mistake: Mistake) -> NotebookNode:
 
 
 def with_mistakes(exercise: Exercise, mistakes: list[Mistake]) -> NotebookNode:
-    """Wrong in several parts at once; the others answer with the reference, so that no part uses a wrong one."""
+    """Wrong in several parts at once. The other parts use the reference, so that they do not call a wrong part."""
     chosen = {mistake.part: mistake for mistake in mistakes}
     notebook = solution(exercise)
     for part in exercise.parts:
@@ -60,7 +60,7 @@ def with_mistakes(exercise: Exercise, mistakes: list[Mistake]) -> NotebookNode:
 
 
 def in_as_few_as_possible(mistakes: list[Mistake]) -> list[list[Mistake]]:
-    """Share the mistakes out over submissions, at most one for each part."""
+    """Distribute the mistakes over as few submissions as possible, at most one per part."""
     by_part: dict[str, list[Mistake]] = {}
     for mistake in mistakes:
         by_part.setdefault(mistake.part, []).append(mistake)
@@ -68,7 +68,7 @@ def in_as_few_as_possible(mistakes: list[Mistake]) -> list[list[Mistake]]:
 
 
 def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
-    """Code that stands alone: what the mistake needs of its chapter and of the reference, and the name it is asked by."""
+    """Self-contained code of a mistake: what it needs from its module and the reference, under the name of the part."""
     wrong = _needed(_module(mistakes_package, exercise), {mistake.name})
     leans_on = {
         node.attr
@@ -87,7 +87,7 @@ def _reference(exercise: Exercise, names: set[str]) -> list[str]:
 
 
 def _needed(module: ModuleType, names: set[str]) -> str:
-    """The statements of a module that these names need, without the marks of the course."""
+    """The statements of a module that these names need, without our decorators."""
     statements = _statements(module)
     made = {name: statement for statement in statements for name in _makes(statement)}
     needed: list[ast.stmt] = []
@@ -116,7 +116,7 @@ def _statements(module: ModuleType) -> list[ast.stmt]:
 
 
 def _makes(statement: ast.stmt) -> list[str]:
-    """The names that a statement of a module gives a meaning to."""
+    """The names that a statement defines."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return [statement.name]
     if isinstance(statement, ast.Import | ast.ImportFrom):

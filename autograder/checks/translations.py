@@ -1,7 +1,7 @@
-"""Compare the two books: same pages, labels, code, formulas and figures, and no Chinese page older than its English text.
+"""Compare the English and the Chinese book: same pages, labels, code, formulas and figures, and no outdated Chinese page.
 
-A Chinese page says in its front matter which English text it was written from. Once it has been revised,
-`autograder record translation 06_masks` writes that down.
+The front matter of a Chinese page contains the hash of the English text that it was written from. After a revision,
+`autograder record translation 06_masks` updates the hash.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def listed(root: Path) -> list[str]:
 
 
 def fingerprint(text: str) -> str:
-    """Changes whenever the text does."""
+    """A short hash of the text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -67,7 +67,7 @@ def parse(text: str) -> Page:
 
 
 def faults(root: Path) -> Iterator[str]:
-    """Everything in which the two books differ and must not."""
+    """All differences between the two books that must not exist."""
     names = listed(root)
     for lang in LANGUAGES:
         present = {path.stem for path in (root / BOOK / lang).glob("*.md")}
@@ -110,11 +110,12 @@ def _staleness(name: str, english: str, chinese: str) -> Iterator[str]:
 
 
 def accept(root: Path, name: str) -> bool:
-    """Record in the Chinese page that it says what the English page of today says."""
+    """Record in the Chinese page that it agrees with the current English page."""
     english = (root / BOOK / "en" / f"{name}.md").read_text(encoding="utf-8")
     path = root / BOOK / "zh" / f"{name}.md"
     chinese = path.read_text(encoding="utf-8")
-    if not FRONT_MATTER.match(chinese) or not WRITTEN_FROM.search(FRONT_MATTER.match(chinese)[0]):
+    front = FRONT_MATTER.match(chinese)
+    if front is None or not WRITTEN_FROM.search(front[0]):
         raise InputError(
             f"{path}: its front matter has no line `written_from:`",
             f"{path}：文件开头的 front matter 里没有 written_from: 这一行",

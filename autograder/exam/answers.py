@@ -1,4 +1,4 @@
-"""Read what comes back from beyond the trust line. An answer may be anything; take only what has the agreed form."""
+"""Check the answers that cross the trust line. An answer may be anything; only the agreed form is accepted."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ COUNTS = ("flops", "elements", "largest", "live", "reduced", "left", "python")
 
 @dataclass
 class Differentiated:
-    """What a call returned, and the gradients that came with it."""
+    """What a call returned, and its gradients."""
 
     value: Any
     gradients: list[torch.Tensor | None]
@@ -21,7 +21,7 @@ class Differentiated:
 
 
 class Raised(Broken):
-    """The student's code raised. Unwritten code, exhausted memory and real errors get different verdicts."""
+    """The student's code raised. Missing code, too much memory and other errors get different verdicts."""
 
     def __init__(self, subject: str, error: dict[str, Any]):
         kind, text = str(error.get("kind")), str(error.get("text"))
@@ -41,7 +41,7 @@ class Raised(Broken):
 
 
 def checked(answer: Any, request: Request) -> Answer:
-    """The answer, if it has the form that this request asks for."""
+    """The answer, if it has the right form for this request. Otherwise raises `Broken`."""
     if not _is_well_formed(answer) or (request["do"] == "call" and "error" not in answer and not _is_of_a_call(answer)):
         raise malformed()
     found: Answer = answer
@@ -76,7 +76,7 @@ def _is_well_formed(answer: Any) -> bool:
 
 
 def _is_of_a_call(answer: Answer) -> bool:
-    """Whether it says what every call must say: which inputs changed, and whether the shared generator was used."""
+    """Whether it says which inputs changed and whether the global generator was used, as every call must."""
     changed = answer.get("changed")
     return (
         isinstance(changed, list)

@@ -1,4 +1,4 @@
-"""Compare an answer with the truth: structure, shape, dtype, finiteness, then values, within a tolerance that is measured."""
+"""Compare an answer with the truth: structure, shape, dtype, then values, within a measured tolerance."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def matches(student: Student, formula: Formula, *args: Any, **kwargs: Any) -> An
 
 
 def left_alone(student: Student, formula: Formula, *args: Any) -> None:
-    """The inputs stay as they were, and the second answer is as right as the first."""
+    """The inputs are not changed, and a second call is right too."""
     name = formula.__name__
     require(not student.changes_inputs(name, *args), f"{name}: the inputs were changed", f"{name}：输入被改动了")
     matches(student, formula, *args)
@@ -36,23 +36,23 @@ def left_alone(student: Student, formula: Formula, *args: Any) -> None:
 def gradients_match(
     student: Student, formula: Formula, *args: Any, wrt: Sequence[Key], cotangents: Cotangents, **kwargs: Any
 ) -> None:
-    """Values and gradients, by value, with respect to the positions in `wrt`."""
+    """The value and the gradients with respect to the arguments in `wrt` are those of `formula`."""
     found = student.vjp(formula.__name__, *args, wrt=wrt, cotangents=cotangents, **kwargs)
     agree(found.value, formula, *args, **kwargs)
     agree_gradients(found.gradients, formula, *args, wrt=wrt, cotangents=cotangents, **kwargs)
 
 
 def agree_gradients(
-    gradients: Cotangents, formula: Formula, *args: Any, wrt: Sequence[Key], cotangents: Cotangents, **kwargs: Any
+    gradients: Cotangents, formula: Formula, /, *args: Any, wrt: Sequence[Key], cotangents: Cotangents, **kwargs: Any
 ) -> None:
-    """Compare gradients with those of `formula` by float64 autograd. No gradient counts as a zero gradient."""
+    """Compare gradients with those of `formula`, computed by autograd in float64. None counts as a zero gradient."""
     given = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
     filled = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, given, strict=True)]
     agree(tuple(filled), Derivative(formula, tuple(wrt), tuple(cotangents)), *args, **kwargs)
 
 
 class Derivative:
-    """The gradients of a formula as a formula of their own."""
+    """The gradients of a formula, as a formula themselves."""
 
     def __init__(self, formula: Formula, wrt: tuple[Key, ...], cotangents: tuple[torch.Tensor | None, ...]):
         self.formula, self.wrt, self.cotangents = formula, wrt, cotangents
@@ -70,7 +70,7 @@ def vjp(
     formula: Formula, args: Sequence[Any], kwargs: dict[str, Any], wrt: Sequence[Key], cotangents: Cotangents
 ) -> tuple[torch.Tensor, ...]:
     """The gradients of `formula`'s outputs, weighted by `cotangents`."""
-    given: dict[Key, Any] = {**dict(enumerate(args)), **kwargs}
+    given: dict[Key, Any] = dict([*enumerate(args), *kwargs.items()])
     inputs = []
     for key in wrt:
         given[key] = given[key].detach().clone().requires_grad_(True)
@@ -82,8 +82,8 @@ def vjp(
     return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True))
 
 
-def agree(value: Any, formula: Formula, *args: Any, **kwargs: Any) -> None:
-    """Raise `Broken` unless `value` is what `formula` gives: structure, shape, dtype, finiteness, then values."""
+def agree(value: Any, formula: Formula, /, *args: Any, **kwargs: Any) -> None:
+    """Raise `Broken` unless `value` is what `formula` gives: structure, shape, dtype, then values."""
     try:
         _agree(value, formula, args, kwargs)
     except Broken as broken:
@@ -138,7 +138,7 @@ def _agree_tensor(label: str, answer: Any, form: torch.Tensor, true: torch.Tenso
     if off.max() <= error:
         return
     worst = int(off.argmax())
-    index = [int(i) for i in np.unravel_index(worst, tuple(form.shape))]  # PyTorch's own would first import SymPy
+    index = [int(i) for i in np.unravel_index(worst, tuple(form.shape))]  # PyTorch's own function imports SymPy
     yours, expected = got.flatten()[worst].item(), true.flatten()[worst].item()
     if form.is_floating_point() and off.max() == torch.inf:
         en, zh = f"not the same at {index}", f"在 {index} 处不相同"
@@ -158,7 +158,7 @@ def _agree_tensor(label: str, answer: Any, form: torch.Tensor, true: torch.Tenso
 
 
 def _same_structure(value: Any, wanted: Any, name: str) -> list[Any]:
-    """The leaves of `value`, which must be built like `wanted`."""
+    """The leaves of `value`, which must have the same structure as `wanted`."""
     if isinstance(wanted, tuple | list):
         kind = "pair" if len(wanted) == 2 else f"tuple of {len(wanted)}"
         require(
@@ -184,17 +184,25 @@ def _described(value: Any) -> str:
 
 
 def _labels(formula: Formula, name: str, wanted: Any) -> list[str]:
-    """`masked_attention → weights` for each output."""
+    """A name for each output, such as `masked_attention → weights`; a number where the outputs have no names."""
     if not isinstance(wanted, tuple | list | dict):
         return [name]
-    returns = getattr(formula, "returns", None) or next(
-        (part.returns for e in catalogue().values() for part in e.parts if part.name == name), None
-    )
-    names = sorted(wanted) if isinstance(wanted, dict) else returns
+    names: Sequence[object] = getattr(formula, "returns", None) or _returns(name)
+    if isinstance(wanted, dict):
+        names = sorted(wanted)
     count = len(list(leaves(wanted)))
-    if not names or len(names) != count:
+    if len(names) != count:
         names = range(count)
     return [f"{name} → {item}" for item in names]
+
+
+def _returns(name: str) -> tuple[str, ...]:
+    """The names of a part's outputs in the catalogue; empty if `name` is not a part."""
+    for exercise in catalogue().values():
+        for part in exercise.parts:
+            if part.name == name:
+                return part.returns
+    return ()
 
 
 def _parameter_name(formula: Formula, key: Key) -> str:

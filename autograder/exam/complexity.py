@@ -1,4 +1,4 @@
-"""Judge how cost grows with length by counting, never by the clock."""
+"""Judge how cost grows with length. Operations are counted; time is never measured."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ from autograder.verdicts import require
 
 from .proxy import Counts, Key, Student
 
-SLACK = 0.25  # constants and odd sizes bend a straight line a little
+SLACK = 0.25  # constant costs and odd sizes change the measured exponent a little
 BEND = 1.05  # on a straight line the second difference may exceed the first by 5 %
 
 COUNTED = {
@@ -36,7 +36,7 @@ def growth(counts: dict[int, int]) -> float:
 
 
 def is_straight(counts: list[int]) -> bool:
-    """Whether counts at three evenly spaced lengths lie on a line, whatever is the same at every length."""
+    """Whether the counts at three evenly spaced lengths lie on a line. A constant cost does not matter."""
     first, second, third = counts
     return third - second <= BEND * (second - first)
 
@@ -55,8 +55,8 @@ def grows_at_most(
 ) -> None:
     """The count `what` (one or several) of `name(*inputs(n))` grows no faster than n**power.
 
-    With `wrt` and `cotangents(n)` the backward pass is run and counted too. `sooner` are three short lengths. An answer
-    whose counts lie on a line there, as those of a loop do, is not asked at the long ones, which are there for chunks.
+    With `wrt` and `cotangents(n)` the backward pass is counted too. `sooner` are three short lengths. If the counts lie on
+    a line there, as for a loop, the long `lengths` are skipped. Only answers that work in chunks need the long ones.
     """
     kinds = (what,) if isinstance(what, str) else what
 
@@ -90,10 +90,10 @@ def fits_in(
     cotangents: Cotangents | None = None,
     tensors: bool = True,
 ) -> None:
-    """One call on large inputs takes no more memory than this: tensors and Python and NumPy objects counted inside,
-    the whole process, where possible, from outside. With `wrt` and `cotangents`, the same of the backward pass.
+    """One call on large inputs takes no more memory than this. With `wrt` and `cotangents`, the backward pass counts too.
 
-    Where `tensors` are known to be few they need not be counted again.
+    Tensors, Python objects and NumPy arrays are counted inside the process, and where possible the whole process from
+    outside. With `tensors=False`, tensors are not counted, because another promise counts them already.
     """
     traced = student.measure(name, *inputs, wrt=wrt, cotangents=cotangents, trace=True)
     live = student.measure(name, *inputs, wrt=wrt, cotangents=cotangents).get("live", 0) if tensors else 0
@@ -106,4 +106,4 @@ def fits_in(
 
 
 def _megabytes(inputs: Sequence[Any]) -> float:
-    return sum(tensor.numel() * tensor.element_size() for tensor in inputs if hasattr(tensor, "numel")) / 2**20
+    return sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor)) / 2**20

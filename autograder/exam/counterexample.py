@@ -1,8 +1,8 @@
-"""Judge inputs that are meant to break a given piece of code.
+"""Judge inputs that should break a given piece of code.
 
-What a learner hands in is data and nothing else. It must have the form that its task asks for, with every size limited.
-Then it is given to the broken code and to the reference. Both are ours and run in this process, so nothing a student says
-about them is believed. Inputs count when the reference has an answer and the given code has another.
+The student's answer is plain data. It must have the form that the task asks for, and every size is limited.
+We run the broken code and the reference on it in this process, so the student cannot fake their results. The inputs are
+right when the reference has a result and the given code has a different one.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class Array:
             and value.numel() > 1
             and bool((numbers == numbers.flatten()[0]).all())
         ):
-            return Text("is the same number everywhere, and proves nothing", "处处是同一个数，什么也证明不了")
+            return Text("has the same number everywhere, which proves nothing", "处处是同一个数，什么也证明不了")
         return None
 
 
@@ -93,8 +93,8 @@ def breaks(
 ) -> None:
     """The student's inputs make `given` go wrong.
 
-    `silently`: raising an error does not count as going wrong. `refusal`: where `right` raises ValueError, so must `given`.
-    `unless` says why fitting inputs are still of no use, in both languages.
+    `silently`: an error does not count as going wrong. `refusal`: where `right` raises ValueError, so must `given`.
+    `unless(**inputs)` returns a text in both languages if the inputs are valid but useless.
     """
     name = "break" + right.__name__.removeprefix("repair")
     inputs = fit(name, getattr(student, name)(), form)
@@ -109,7 +109,7 @@ def breaks(
     )
     require(
         found != "crashes",
-        f"{name}: on these inputs the given code raises an error, which nobody overlooks; let it be wrong in silence",
+        f"{name}: on these inputs the given code raises an error, which everybody sees; let it be wrong without an error",
         f"{name}：在这组输入上，给出的代码会报错，谁都看得见；请让它错得悄无声息",
     )
 
@@ -138,7 +138,7 @@ def judge(
     refusal: bool = False,
     unless: Function | None = None,
 ) -> str | Text:
-    """What the given code is on these inputs: "wrong", "right" or "crashes". A text says why the inputs are no use."""
+    """What the given code is on these inputs: "wrong", "right" or "crashes". A text says why the inputs are useless."""
     given, right = seeded(given), seeded(right)
     refused = False
     try:
@@ -164,7 +164,7 @@ def judge(
 
 @cache
 def seeded(function: Function) -> Function:
-    """The same function, seeded at every call, so that two kinds of dropout can be compared."""
+    """The same function, but seeded at every call, so that two versions of dropout can be compared."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

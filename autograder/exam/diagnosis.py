@@ -1,12 +1,12 @@
 """Name the mistake behind a wrong answer by comparing behaviour, never source code.
 
 Every mistake of the part takes the same tests with the same inputs. A mistake that breaks the same promise and gives the
-same outputs as the student is named. Where several do, the other promises decide. Where none does, a mistake whose errors
-mostly point the same way (another epsilon, another large negative number) is named, if it breaks the same promises or only
-some more or fewer. A mistake that fails three promises differently from the student is dropped.
+same outputs as the student is named. If several do, the other promises decide. If none does, a mistake with errors in
+mostly the same direction (another epsilon, another large negative number) is named, provided that it breaks the same
+promises, or a subset or superset of them. A mistake that fails three promises differently from the student is dropped.
 
-When marks count, what a mistake does in a test is found out once for a whole class. In a learner's check the inputs are
-always the same, so most of it is on record; for the rest the student's own questions are asked again.
+When marks count, each mistake runs each test once for a whole class. In a learner's check the inputs are always the
+same, so most results are on record; for the rest, the mistake gets the student's questions again.
 """
 
 from collections import Counter
@@ -26,10 +26,10 @@ from .examiner import Outcome, PartResult, examination, one_thread
 from .proxy import Exchange, Local, Module, Student
 from .symptoms import LEARNERS_SALT, Signature, broken_by, signature_of, symptoms
 
-SAME = 1e-3  # of the distance between the student's answer and the truth
+SAME = 1e-3  # as a share of the distance between the student's answer and the truth
 ROUNDING = 16  # units of rounding of the largest value
-CHANCES = 3  # a mistake that breaks so many promises differently is dropped
-ALIGNED = 0.98  # cosine between two errors that are the same mistake in another size
+CHANCES = 3  # a mistake that breaks this many promises differently is dropped
+ALIGNED = 0.98  # least cosine between two errors of the same mistake with different sizes
 
 Truth = Callable[[], Any]  # the right answer, computed only when it is wanted
 Similar = Callable[[Any, Any, Truth], bool]
@@ -44,7 +44,7 @@ def diagnose(exercise: Exercise, result: PartResult, salt: str) -> Mistake | Non
 
 
 class _Case:
-    """One part that went wrong, and the mistakes that may be behind it."""
+    """One wrong part, and the mistakes that may explain it."""
 
     def __init__(self, exercise: Exercise, result: PartResult, salt: str):
         self.exercise, self.result, self.salt = exercise, result, salt
@@ -70,13 +70,13 @@ class _Case:
         return best if scores[best.name] > (0, 0) else None
 
     def with_the_same_symptoms(self) -> list[Mistake]:
-        """The quick way, where there is a record: mistakes that fail exactly the same tests, the first with the same output."""
+        """With a record: the mistakes that fail exactly the same tests and give the same output in the first of them."""
         broken, first = broken_by(self.result), self.result.first_broken
         same = [mistake for mistake in self.known if self.record.get(mistake.name) == broken]
         return [mistake for mistake in same if first is not None and self.resembles(mistake, first)]
 
     def narrowed(self, suspects: list[Mistake]) -> Mistake:
-        """Promise by promise, broken ones first, keep the mistakes that do what the student does, until one is left."""
+        """Go through the promises, broken ones first, and keep the mistakes that behave like the student, until one is left."""
         for ours in sorted(self.result.outcomes, key=lambda outcome: outcome.broken is None):
             if len(suspects) == 1:
                 break
@@ -109,13 +109,13 @@ class _Case:
         return 0, 0
 
     def breaks(self, mistake: Mistake, test: str) -> Signature:
-        """How a mistake breaks a promise; empty when it keeps it. It is tried unless it is on record."""
+        """How a mistake breaks a promise; empty when it keeps it. It comes from the record, or from running the test."""
         if mistake.name in self.record:
             return self.record[mistake.name].get(test, [])
         return signature_of(self.tried(mistake.name, test))
 
     def resembles(self, mistake: Mistake, ours: Outcome, *ways: Similar) -> bool:
-        """Whether the mistake breaks this promise in the same way, as one of `ways` compares numbers (default: `_close`)."""
+        """Whether the mistake breaks this promise in the same way. `ways` compare numbers; one must agree."""
         if self.breaks(mistake, ours.test) != signature_of(ours):
             return False
         theirs, right = self.answers(mistake.name, ours), self.answers(None, ours)
@@ -125,7 +125,7 @@ class _Case:
         )
 
     def answers(self, name: str | None, ours: Outcome) -> Callable[[int], Answer]:
-        """By its number, what a mistake, or with None the reference itself, answers to a question of this promise."""
+        """A function: the number of a question -> the answer of a mistake, or of the reference if `name` is None."""
         if not self.record or not _can_be_asked_again(ours.exchanges):
             return lambda number: _answer(self.tried(name, ours.test), number)
         if (name, ours.test) not in self.asked_again:
@@ -139,7 +139,7 @@ class _Case:
 
 @lru_cache(maxsize=16384)
 def _behaviour(exercise: Exercise, name: str | None, part: str, test: str, salt: str) -> Outcome:
-    """What a mistake, or with None the reference itself, does in one test."""
+    """The outcome of one test for a mistake, or for the reference if `name` is None."""
     return examination(exercise).outcome(test, Student(Local(_answers_with(exercise, name, part))), salt)
 
 
@@ -151,12 +151,12 @@ def _answers_with(exercise: Exercise, name: str | None, part: str) -> dict[str, 
 
 
 class _AskedAgain:
-    """The student's questions of one promise, put to somebody else: each only when its answer is wanted."""
+    """The student's questions of one promise, put to another answer. Each is asked only when it is needed."""
 
     def __init__(self, asked: list[Exchange], answers: dict[str, Any]):
         self.asked, self.other = asked, Local(answers)
         self.answered: list[Answer] = []
-        self.modules: dict[Handle, Handle] = {}  # by the student's module, the other's
+        self.modules: dict[Handle, Handle] = {}  # the student's module -> the other's module
 
     def answer(self, number: int) -> Answer:
         while len(self.answered) <= number:
@@ -169,17 +169,17 @@ class _AskedAgain:
         target = exchange.request["target"]
         request = exchange.request | {"target": self.modules.get(target, target)}
         if "error" not in exchange.answer:
-            request.pop("forbidden", None)  # nothing refused to run; how the promise was broken is on record
+            request.pop("forbidden", None)  # no forbidden operator raised, so the slow watch is not needed
         answer = self.other.ask(request)
         made = exchange.answer.get("value")
         if isinstance(made, Module) and isinstance(answer.get("value"), Handle):
             self.modules[made.handle] = answer["value"]
-            answer["value"] = made  # both made a module, and no more can be said about that
+            answer["value"] = made  # both made a module; there is nothing more to compare
         return answer
 
 
 def _can_be_asked_again(asked: list[Exchange]) -> bool:
-    """Whether every question is there, and every module that one is about was made by an earlier one."""
+    """Whether all questions are known, and every module they use was made by an earlier question."""
     modules: set[Handle] = set()
     for exchange in asked:
         value = exchange.answer.get("value")
@@ -201,7 +201,7 @@ def _answers_alike(mine: Answer, wrong: Answer, true: Truth, similar: Similar) -
     if "error" in mine or "error" in wrong:
         if "error" not in mine or "error" not in wrong:
             return False
-        compared = ("kind",) if "error" in true() else ("kind", "text")  # many faults raise the same kind of error
+        compared = ("kind",) if "error" in true() else ("kind", "text")  # many mistakes raise the same kind of error
         return all(mine["error"].get(key) == wrong["error"].get(key) for key in compared)
     if mine.get("changed") != wrong.get("changed"):
         return False
@@ -225,7 +225,7 @@ def _comparable(x: Any, y: Any) -> bool:
 
 
 def _close(x: Any, y: Any, true: Truth) -> bool:
-    """Equal, as measured by how far the student is from the truth."""
+    """Whether x and y are equal, compared with how far x is from the truth."""
     if not isinstance(x, torch.Tensor):
         return type(x) is type(y) and (not isinstance(x, bool | int | float | str) or x == y)
     if not _comparable(x, y):
@@ -248,7 +248,7 @@ def _close(x: Any, y: Any, true: Truth) -> bool:
 
 
 def _aligned(x: Any, y: Any, true: Truth) -> bool:
-    """Both wrong in the same direction, or both right."""
+    """Whether x and y are wrong in the same direction, or both right."""
     if not _comparable(x, y) or not x.is_floating_point() or not _comparable(x, true()):
         return _close(x, y, true)
     truth = true().double()

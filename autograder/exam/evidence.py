@@ -1,6 +1,6 @@
-"""What a broken promise was seen on: the inputs, your answer and the expected one.
+"""The evidence for a broken promise: the inputs, the student's answer and the expected one.
 
-Kept only where a learner checks their own work. When marks count nothing is kept, so that no hidden input can be told.
+It is kept only when learners check their own work. When marks count nothing is kept, so hidden inputs cannot leak.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,17 +20,17 @@ _kept = False
 class Evidence:
     """One comparison that failed."""
 
-    yours: torch.Tensor | None = None  # None when the answers cannot be laid side by side
+    yours: torch.Tensor | None = None  # None when the answers cannot be shown side by side
     expected: torch.Tensor | None = None
     worst: tuple[int, ...] = ()
     formula: Callable[..., Any] | None = None
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
-    message: Text = NOTHING  # what is said about it
+    message: Text = NOTHING
 
     @property
     def off(self) -> float:
-        """How far the worst element is off; infinite where one of the two is."""
+        """The difference of the worst element; infinite if one of the two is infinite."""
         assert self.yours is not None
         assert self.expected is not None
         return float((self.yours[self.worst].double() - self.expected[self.worst].double()).abs())
@@ -38,7 +38,7 @@ class Evidence:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Inside, whatever fails leaves its evidence behind."""
+    """Inside the block, failures keep their evidence."""
     global _kept
     before, _kept = _kept, True
     try:
@@ -48,13 +48,13 @@ def kept() -> Iterator[None]:
 
 
 def lay_side_by_side(broken: Broken, yours: torch.Tensor, expected: torch.Tensor, worst: list[int]) -> None:
-    """Attach both answers and where they differ most, where that is wanted."""
+    """Attach both answers and the index of the largest difference, if evidence is kept."""
     if _kept:
         broken.evidence = Evidence(yours, expected, tuple(worst))
 
 
 def name_inputs(broken: Broken, formula: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Attach what was asked, where that is wanted."""
+    """Attach the question, if evidence is kept."""
     if _kept:
         known = broken.evidence or Evidence()
         broken.evidence = replace(known, formula=formula, args=args, kwargs=kwargs, message=broken.message)

@@ -1,8 +1,8 @@
-"""Run an exercise's suite against a student and say what each part is worth.
+"""Run an exercise's suite against a student and score each part.
 
 A suite is a module of plain test functions. pytest runs them through our plugin (`grading/pytest_plugin.py`); here they are
-called directly, because pytest's start-up takes longer than most tests. A verdict is made on the trusted side, from
-what came back. Nothing the student says can be one.
+called directly, because pytest's start-up takes longer than most tests. Verdicts are made here, on the trusted side.
+Nothing that the student's process sends can be a verdict.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ GIVEN = {"student", "draw"}  # what a test may ask for
 
 @dataclass
 class Outcome:
-    """One promise: kept, or broken and how."""
+    """The result of one promise. `broken` is None when it was kept."""
 
     test: str
     promise: Promise
@@ -38,7 +38,7 @@ class Outcome:
 
 @dataclass
 class PartResult:
-    """All promises of one part."""
+    """The results of all promises of one part."""
 
     part: Part
     outcomes: list[Outcome]
@@ -56,7 +56,7 @@ class PartResult:
 
     @property
     def score(self) -> float:
-        """Points per promise kept. Forbidden help earns nothing, however right the answer is."""
+        """The points of the kept promises. A part that uses forbidden functions gets nothing, even if it is right."""
         if any(o.broken and o.broken.verdict is Verdict.POLICY for o in self.outcomes):
             return 0.0
         kept = sum(o.promise.weight for o in self.outcomes if not o.broken)
@@ -65,7 +65,7 @@ class PartResult:
 
 @dataclass(frozen=True)
 class PromiseTest:
-    """A test function of a suite, and the promise it stands for."""
+    """A test function of a suite, and the promise it tests."""
 
     name: str
     function: Callable[..., None]
@@ -73,13 +73,15 @@ class PromiseTest:
     arguments: tuple[str, ...]
 
     def run(self, student: Student, salt: str) -> Broken | None:
-        """Call the test as pytest does. What a test raises that is no `Broken` is a fault of the grader."""
+        """Call the test as pytest does. Any exception other than `Broken` is a fault of the grader."""
         given: dict[str, Any] = {"student": student, "draw": Draw(self.name, salt)}
         try:
             self.function(**{name: given[name] for name in self.arguments})
         except Broken as broken:
             return broken
-        except Exception as fault:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # pytest's own exceptions too, such as a skip
             where = f"{self.function.__module__}.{self.name}"
             return Broken(
                 Verdict.GRADER_ERROR,
@@ -100,7 +102,7 @@ class Examination:
         self.right = {name: getattr(self.reference, name) for name in names if hasattr(self.reference, name)}
 
     def examine(self, student: Student, salt: str = "", parts: Iterable[Part] | None = None) -> list[PartResult]:
-        """Run the promises of `parts` (default: all) and collect what was kept."""
+        """Run the promises of `parts` (default: all) and return their results."""
         with one_thread():
             return [self._examine_part(part, student, salt) for part in parts or self.exercise.parts]
 
@@ -123,12 +125,12 @@ class Examination:
 
 
 def ends_the_part(broken: Broken | None) -> Broken | None:
-    """`broken`, if no further promise of the part can be asked after it."""
+    """`broken`, if no further promise of the part can be tested after it."""
     return broken if broken is not None and (broken.fatal or broken.verdict is Verdict.MISSING) else None
 
 
 def _collect(suite: types.ModuleType, exercise: Exercise) -> dict[str, PromiseTest]:
-    """The tests of a suite by name, in the order in which they are written, as pytest would find them."""
+    """The tests of a suite by name, in the order of the file, as pytest would find them."""
     names = {part.name for part in exercise.parts}
     tests = {}
     for name, function in vars(suite).items():
@@ -149,7 +151,7 @@ def _collect(suite: types.ModuleType, exercise: Exercise) -> dict[str, PromiseTe
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute in one thread: the tensors are small, and the same sums must be made everywhere."""
+    """Compute in one thread: the tensors are small, and sums must give the same result on every machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

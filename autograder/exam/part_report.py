@@ -1,6 +1,6 @@
-"""What is told about one examined part.
+"""Make the report on one examined part.
 
-Nothing here needs a notebook file or a sandbox, so `check` stays quick in a learner's kernel.
+Nothing here needs a notebook file or a sandbox, so `check` stays fast in a learner's kernel.
 """
 
 from autograder.catalogue import Exercise, Part
@@ -13,7 +13,7 @@ from .examiner import PartResult
 
 
 def report(exercise: Exercise, result: PartResult, salt: str) -> PartReport:
-    """The report on one examined part, with the name of the mistake where one is recognised."""
+    """The report on one examined part, with the name of the mistake if one is recognised."""
     promises = tuple(PromiseReport(outcome.promise.text, outcome.broken is None) for outcome in result.outcomes)
     first = result.first_broken
     if first is None or first.broken is None:
@@ -26,7 +26,7 @@ def report(exercise: Exercise, result: PartResult, salt: str) -> PartReport:
         result.verdict,
         message=first.broken.message,
         broken=first.promise.text if result.verdict is Verdict.WRONG else None,
-        mistake=mistake and NamedMistake(mistake.name, mistake.text),
+        mistake=NamedMistake(mistake.name, mistake.text) if mistake else None,
         section=None if result.verdict is Verdict.MISSING else section(exercise, result.part),
         promises=promises,
     )

@@ -1,4 +1,4 @@
-"""What a suite is made of: promises, each a test that states one thing a right answer does."""
+"""The promises of a suite: each is a test of one thing that a right answer does."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 @dataclass(frozen=True)
 class Promise:
-    """One sentence about a part. A part's points are shared out by weight over its promises."""
+    """One sentence about a part. The points of a part are divided among its promises by weight."""
 
     part: str
     text: Text
@@ -43,7 +43,7 @@ def promise_of(test: Callable[..., Any]) -> Promise | None:
 
 
 class Draw:
-    """Random inputs that depend on the test's name and on the salt, and on nothing else."""
+    """Random inputs that depend only on the name of the test and on the salt."""
 
     def __init__(self, name: str, salt: str):
         digest = hashlib.blake2b(f"{name}\0{salt}".encode(), digest_size=8).digest()
@@ -58,7 +58,7 @@ class Draw:
         return int(torch.randint(low, high + 1, (), generator=self.generator))
 
     def mask(self, *shape: int, share: float = 0.6) -> torch.Tensor:
-        """A bool mask; every row allows a key and forbids a key."""
+        """A bool mask; every row allows at least one key and forbids at least one."""
         allowed = torch.rand(*shape, generator=self.generator) < share
         order = torch.rand(*shape, generator=self.generator).argsort(-1)
         return allowed.scatter(-1, order[..., :1], True).scatter(-1, order[..., 1:2], False)
@@ -67,5 +67,5 @@ class Draw:
         return torch.randperm(n, generator=self.generator)
 
     def seeded(self) -> Seeded:
-        """A generator for the student; use `.generator()` for the same one here."""
+        """A generator for the student; `.generator()` makes the same generator on this side."""
         return Seeded(self.integer(0, 2**31))

@@ -1,7 +1,7 @@
-"""The student as a suite sees it: an object whose functions are called like any other.
+"""The student as a suite sees it: an object with the student's functions as methods.
 
-Behind it is a transport with one method, `ask(request) -> answer`. In a learner's notebook that is the performer
-itself; when marks count it is the wire to a sandboxed process. A suite cannot tell them apart.
+Behind it is a transport with one main method, `ask(request) -> answer`. In a learner's notebook the transport calls the
+functions directly; when marks count it talks to a sandboxed process. A suite cannot see the difference.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,15 +32,15 @@ class Transport(Protocol):
     def ask(self, request: Request) -> Answer: ...
 
     def memory(self, forget_peak: bool = False) -> dict[str, int]:
-        """The kernel's count of the student's memory in kB; empty where nobody looks from outside."""
+        """The memory of the student's process in kB, measured by the kernel; empty if it is not measured."""
         ...
 
 
 @dataclass
 class Exchange:
-    """One question to the student and what came back. A diagnosis compares these.
+    """One question to the student and the answer. A diagnosis compares exchanges.
 
-    Without `request` the question cannot be asked again: the answer stands for something that was counted or found out.
+    `request` is None if the question cannot be asked again, because `answer` is a summary that the suite wrote.
     """
 
     subject: str
@@ -49,7 +49,7 @@ class Exchange:
 
 
 class Local:
-    """The transport without a wire: the namespace is in this process."""
+    """A transport to a namespace in this process."""
 
     performer_class = Performer
 
@@ -76,14 +76,14 @@ class Student:
         self.exchanges: list[Exchange] = []
 
     def begin(self, part: Part) -> None:
-        """Start a test: forget the exchanges of the last one, and the counts of another part; apply the rules of `part`."""
+        """Start a test of `part`: forget the last test's exchanges and another part's counts, and apply the part's rules."""
         if (self._part, self._forbidden) != (part.name, part.forbidden):
             self._counted = {}
         self._part, self._forbidden, self.exchanges = part.name, part.forbidden, []
 
     @property
     def device(self) -> str:
-        """Where the student's tensors and generators live."""
+        """The device of the student's tensors and generators."""
         return self._transport.device
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ class Student:
         return lambda *args, **kwargs: self.ask("call", name, args=args, kwargs=kwargs)["value"]
 
     def defined(self, names: Iterable[str]) -> dict[str, str | None]:
-        """By name, whether it is a function, a class or another value; None when it is not defined."""
+        """What each name is: "function", "class" or "value"; None when it is not defined."""
         found: dict[str, str | None] = self.ask("defined", names=list(names))["value"]
         return found
 
@@ -114,12 +114,12 @@ class Student:
     ) -> Counts:
         """The counts of one call (see student/measure.py); with `cotangents`, of the call and its backward pass.
 
-        With `trace`, Python and NumPy objects are followed instead of tensors.
-        `outside` is how many bytes the process grew at its peak by the kernel's own count, because what runs inside can
-        lie. It is 0 where nobody looks from outside.
+        With `trace`, the memory of Python and NumPy objects is counted instead of tensors.
+        `outside` is how many bytes the process grew at its peak, measured by the kernel, because code inside the process
+        can lie. It is 0 if nothing measures from outside.
 
-        What a call costs depends on shapes, not on the numbers, so each shape is counted once within a part. The numbers
-        that came back say nothing then, and are left out of the exchange.
+        The cost of a call depends on shapes, not on values, so each shape is counted once per part. The exchange does not
+        keep the returned values, because they are not compared.
         """
         asked: dict[str, Any] = {"args": args, "kwargs": kwargs, "wrt": list(wrt)}
         if cotangents is not None:
@@ -141,11 +141,11 @@ class Student:
         return any(self.ask("call", name, args=args, kwargs=kwargs)["changed"])
 
     def changed_inputs(self) -> bool:
-        """Whether the last question, a call, changed the tensors it was given."""
+        """Whether the last call changed the tensors it was given."""
         return any(self.exchanges[-1].answer["changed"])
 
     def refuses(self, name: str, *args: Any, **kwargs: Any) -> bool:
-        """Whether a call raises ValueError, as promised for bad arguments."""
+        """Whether a call raises ValueError, as it should for bad arguments."""
         try:
             self.ask("call", name, args=args, kwargs=kwargs)
         except Raised as raised:
@@ -153,25 +153,25 @@ class Student:
         return False
 
     def draws_random(self, name: str, *args: Any, **kwargs: Any) -> bool:
-        """Whether a call draws from, or seeds, the generator that all of PyTorch shares."""
+        """Whether a call draws from, or seeds, PyTorch's global generator."""
         return bool(self.ask("call", name, args=args, kwargs=kwargs)["stirred"])
 
     def replace_transcript(self, facts: Sequence[Any]) -> None:
-        """Put `facts` in place of everything asked in this test so far.
+        """Replace all exchanges of this test by `facts`.
 
-        Random answers differ from one call to the next; what they show does not. A diagnosis compares the facts.
+        Random answers differ between calls, but the facts about them do not. A diagnosis compares the facts.
         """
         self.exchanges[:] = [Exchange(self._part, {"value": facts})]
 
     def replace_last_answer(self, value: Any) -> None:
-        """Put `value` in place of the last answer. A diagnosis compares it instead."""
+        """Replace the last answer by `value`, which a diagnosis then compares."""
         self.exchanges[-1] = Exchange(self._part, {"value": value})
 
     def keep_only_last_exchange(self) -> None:
         del self.exchanges[:-1]
 
     def error_kinds(self) -> list[str | None]:
-        """For each question of this test, the kind of error that came back."""
+        """For each question of this test, the kind of error it raised, or None."""
         return [exchange.answer.get("error", {}).get("kind") for exchange in self.exchanges]
 
     def ask(self, do: str, target: str | Handle | None = None, **request: Any) -> Answer:
@@ -193,7 +193,7 @@ class Student:
         return answer
 
     def _demand_no_forbidden_help(self, answer: Answer, request: Request, subject: str) -> None:
-        """Raise when a forbidden operator was used, when the call raised, or when the watch over it was switched off."""
+        """Raise if a forbidden operator was used, if the call raised, or if the code disabled the watcher."""
         counts = answer.get("counts", {})
         if used := self._forbidden.intersection(counts.get("operators", ())):
             name = min(used, key=len)
@@ -224,12 +224,12 @@ class Student:
 
 
 def _outline(leaf: Any) -> Any:
-    """Shape and dtype in place of a tensor; everything else as it is."""
+    """The dtype and shape of a tensor; any other value unchanged."""
     return (leaf.dtype, leaf.shape) if isinstance(leaf, torch.Tensor) else leaf
 
 
 class Module:
-    """A module that lives with the student. Parameters are set and read by name."""
+    """A module in the student's process. Parameters are set and read by name."""
 
     def __init__(self, student: Student, handle: Handle, name: str):
         self._student, self.handle, self.name = student, handle, name

@@ -1,8 +1,8 @@
-"""What is on record about the known mistakes: the promises that each of them breaks when a learner checks.
+"""The record of known mistakes: which promises each of them breaks in a learner's check.
 
-A learner's checks always draw the same inputs, so the record stays true until a suite, a reference or a mistake changes. With
-it a diagnosis need not try a mistake on promises that it is known to keep. `autograder record symptoms` writes the record,
-and `audit` compares it with what really happens.
+A learner's checks always draw the same inputs, so the record stays true until a suite, a reference or a mistake changes.
+It saves time: a diagnosis need not run a mistake to know which promises it breaks. `autograder record symptoms` writes
+the record, and `audit` compares it with what really happens.
 """
 
 import json
@@ -19,7 +19,7 @@ from .examiner import Outcome, PartResult, examination
 from .proxy import Local, Student
 
 FOLDER = PACKAGE / "symptoms"
-LEARNERS_SALT = ""  # when marks count the salt is another, and nothing about it is on record
+LEARNERS_SALT = ""  # when marks count the salt is different, and there is no record
 
 Signature = list[str | int]  # how a promise is broken: the verdict, and after how many questions
 
@@ -30,13 +30,13 @@ def record_path(exercise: Exercise) -> Path:
 
 @cache
 def symptoms(exercise: Exercise) -> dict[str, dict[str, Signature]]:
-    """By mistake and by test that it fails in a learner's check: how. Empty for an exercise that has no record yet."""
+    """How each mistake fails each test of a learner's check, by mistake and test. Empty if there is no record yet."""
     path = record_path(exercise)
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def examined(exercise: Exercise, mistake: Mistake, salt: str) -> PartResult:
-    """Examine one mistake as an answer to its part. The shared generator is seeded, so results repeat."""
+    """Examine one mistake as an answer to its part. The global generator is seeded, so results repeat."""
     exam = examination(exercise)
     student = Student(Local(exam.right | {mistake.part: mistake.answer}))
     with torch.random.fork_rng(devices=[]):
@@ -49,8 +49,5 @@ def broken_by(result: PartResult) -> dict[str, Signature]:
 
 
 def signature_of(outcome: Outcome) -> Signature:
-    """What two answers that break a promise in the same way have in common before any number is compared.
-
-    Empty when the promise is kept.
-    """
+    """How a promise was broken: the verdict and the number of questions. Empty when the promise is kept."""
     return [outcome.broken.verdict.value, len(outcome.exchanges)] if outcome.broken else []

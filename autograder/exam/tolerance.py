@@ -1,13 +1,12 @@
-"""How far off an answer may be: measured on the inputs at hand, never guessed.
+"""How far off an answer may be: measured on the inputs of the test, never guessed.
 
-The truth is the reference formula in float64. Three things are measured on the inputs at hand:
-- the error of the same formula in the student's own dtype;
-- how far its result moves when each input is rounded once;
-- the largest number met on the way. Another right formula may inherit its rounding (exp(x - logsumexp(x)) does), √n times
-  where n terms are summed in another order.
+The truth is the reference formula in float64. Three things are measured on the inputs:
+- the error of the same formula in the student's dtype;
+- how far the result moves when each input is rounded once;
+- the largest intermediate number. Another right formula, such as exp(x - logsumexp(x)), may inherit the rounding error
+  of that number, and √n times as much where it adds n terms in another order.
 
-A small multiple of these is allowed. So a right answer may reorder its sums, and an epsilon that does not belong there is
-still seen.
+A small multiple of these is allowed. So a right answer may reorder its sums, and a wrong epsilon is still found.
 """
 
 import math
@@ -22,14 +21,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from autograder.student.nested import frozen, leaves, mapped_tensors, tensors
 
 MULTIPLE = 16  # of the measured errors
-ULPS = 4  # of the result, at the size of the largest number met on the way
+ULPS = 4  # units of rounding of the result, scaled by the largest intermediate number
 ROUNDINGS = 2  # how often the inputs are rounded at random
-REMEMBERED = 16384  # expectations kept: a class is asked the same questions again and again
+REMEMBERED = 16384  # expectations kept, because a whole class gets the same questions
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a formula gives: in the student's dtype, in float64, and how far off each output may be."""
+    """The result of a formula in the student's dtype and in float64, and how far off each output may be."""
 
     wanted: Any
     truth: list[Any]
@@ -45,7 +44,7 @@ def expectation(formula: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         _remembered.move_to_end(key)
         return _remembered[key][1]
     expected = _measured(formula, args, kwargs)
-    _remembered[key] = formula, expected  # the formula is kept too, so that its id stays its own
+    _remembered[key] = formula, expected  # a reference to the formula, so that no other object gets its id
     if len(_remembered) > REMEMBERED:
         _remembered.popitem(last=False)
     return expected
@@ -75,7 +74,7 @@ class _LargestNumber(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and keeping the compiler out would first import it
+        return False  # True would import the compiler, and nothing is compiled here
 
     def __init__(self, inputs: Iterable[Any]):
         super().__init__()
@@ -84,7 +83,7 @@ class _LargestNumber(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = function(*args, **(kwargs or {}))
         if function.is_view or "empty" in function.__name__:
-            return out  # nothing new, or whatever the memory held before: dropout begins so
+            return out  # a view has no new numbers; an empty tensor (dropout makes one) has meaningless ones
         for tensor in tensors(out):
             if tensor.is_floating_point() and not tensor.is_meta:
                 self.largest = max(self.largest, _largest(tensor))
@@ -92,7 +91,7 @@ class _LargestNumber(TorchDispatchMode):
 
 
 def key_of(value: Any) -> Any:
-    """Something hashable that is equal for equal content."""
+    """A hashable key; equal for equal content."""
     return frozen(value, _content)
 
 
@@ -124,7 +123,7 @@ def _largest(tensor: Any) -> float:
 
 
 def _longest(value: Any) -> int:
-    """The longest axis of the inputs, over which somebody may sum one by one."""
+    """The longest axis of the inputs. An answer may sum over it one by one."""
     return max((size for tensor in tensors(value) for size in tensor.shape), default=1) or 1
 
 

@@ -1,7 +1,8 @@
-"""Write marks into nbgrader's own gradebook, so that its feedback, export and formgrader work untouched.
+"""Write marks into nbgrader's own gradebook, so that its feedback, export and formgrader work unchanged.
 
-A submission is entered in one transaction, tried again while others write. What a person put there (marks, extra credit,
-comments, extensions, penalties) is never touched; a mark that changes below a person's mark asks for another look.
+Each submission is entered in one transaction, which is repeated if another writer gets in the way. What a person entered
+(marks, extra credit, comments, extensions, penalties) is never changed. If the automatic mark changes and a person has
+given a mark too, the cell is flagged for manual grading again.
 """
 
 import random
@@ -25,7 +26,7 @@ from .upstream import ask_alembic_library, newest_schema
 
 T = TypeVar("T")
 WAIT_SECONDS = 30  # for another writer, before giving up
-TRIES = 8  # when two write at once
+TRIES = 8  # if two writers conflict
 
 
 def address(db_url: str) -> str:
@@ -67,14 +68,14 @@ class Marks:
         self.book.close()
 
     def enter(self, report: SubmissionReport, timestamp: str | None = None) -> None:
-        """Enter one report, and before the first of an exercise the exercise itself."""
+        """Enter one report. Before the first report of an exercise, enter the exercise itself."""
         if report.exercise not in self._prepared:
             self._transaction(lambda db: rows.add_exercise(db, report.exercise))
             self._prepared.add(report.exercise)
         self._transaction(lambda db: rows.add_report(db, report, timestamp))
 
     def holds(self, report: SubmissionReport) -> bool:
-        """Whether exactly these marks are there already."""
+        """Whether the gradebook already has exactly these marks."""
         scores = {check_cell(part.id): part.score for part in report.parts}
         return self._transaction(lambda db: rows.scores(db, report.student, report.exercise)) == scores
 
@@ -94,7 +95,7 @@ class Marks:
 def _opened(url: str) -> Gradebook:
     book = Gradebook(url, COURSE)
     try:
-        if not inspect(book.engine).has_table("alembic_version"):  # somebody was killed in between
+        if not inspect(book.engine).has_table("alembic_version"):  # another process was killed before it wrote this
             book.db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
             book.db.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": newest_schema()})
             book.db.commit()
@@ -105,21 +106,21 @@ def _opened(url: str) -> Gradebook:
 
 
 def _patiently(url: str, whole: Callable[[], T]) -> T:
-    """Do it, and again from the start when another writer was in the way."""
+    """Run the whole transaction, and repeat it from the start if another writer got in the way."""
     for left in reversed(range(TRIES)):
         try:
             return whole()
         except ImportError as missing:
             raise _unwritten(url, missing) from None
         except (SQLAlchemyError, InvalidEntry) as refused:
-            if not left or not _is_passing(refused):
+            if not left or not _may_succeed_later(refused):
                 raise _unwritten(url, refused) from None
             time.sleep(random.uniform(0, 0.1))
     raise AssertionError("the last try either returns or raises")
 
 
-def _is_passing(refused: Exception) -> bool:
-    """Whether another try may help: two entered the same, or a deadlock. A lock has been waited for already."""
+def _may_succeed_later(refused: Exception) -> bool:
+    """Whether to try again: after a deadlock, or if two writers entered the same row. We already waited for a lock."""
     if isinstance(refused, InvalidEntry):
         return True
     if isinstance(refused, OperationalError) and "locked" in str(refused.orig):
@@ -135,18 +136,18 @@ def _unwritten(url: str, refused: Exception) -> Unfinished:
     kind = Locked if isinstance(refused, OperationalError) else Unfinished
     return kind(
         f"the gradebook {place} cannot be written ({reason}). The marks are kept in the journal; "
-        "when the gradebook is free, run the same command and they are entered",
+        "when the gradebook is free, run the same command to enter them",
         f"无法写入成绩册 {place}（{reason}）。分数已保存在日志中；成绩册可用后再次运行同一命令即可写入",
     )
 
 
 def _let_writers_queue(engine: Engine) -> None:
-    """A transaction takes SQLite's write lock when it begins, not half-way: two writers wait instead of failing."""
+    """Take SQLite's write lock at the start of a transaction, so that a second writer waits instead of failing."""
     engine.dispose()
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # the driver begins nothing of its own
+        connection.isolation_level = None  # the driver starts no transactions by itself
 
     @event.listens_for(engine, "begin")
     def begun(connection: Any) -> None:

@@ -1,4 +1,4 @@
-"""Make the exercises from the solutions, through nbgrader's own `generate_assignment`."""
+"""Make the exercises from the solutions, with nbgrader's own `generate_assignment`."""
 
 import shutil
 import tempfile
@@ -16,12 +16,12 @@ from .upstream import ask_alembic_library
 
 
 class ReleaseError(UserError):
-    """nbgrader refused a solution; the message holds its log."""
+    """nbgrader refused a solution; the message contains its log."""
 
 
 def generate(exercise: Exercise, root: Path, db_url: str, into: Path) -> Path:
     """Release one exercise into the folder `into`, and enter it in the gradebook at `db_url`."""
-    ask_alembic_library()  # nbgrader enters what it releases in a gradebook
+    ask_alembic_library()  # nbgrader enters every release in a gradebook
     config = Config()
     config.CourseDirectory.root = str(root)
     config.CourseDirectory.course_id = COURSE
@@ -48,7 +48,7 @@ def release(exercise: Exercise, root: Path) -> bool:
 
 
 def fresh_release(exercise: Exercise, root: Path) -> bytes:
-    """The exercise notebook as nbgrader makes it from today's solution."""
+    """The exercise notebook as nbgrader makes it from the current solution."""
     folder = Path(tempfile.mkdtemp(prefix="autograder-release-"))
     try:
         return generate(exercise, root, f"sqlite:///{folder}/gradebook.db", folder / EXERCISES).read_bytes()

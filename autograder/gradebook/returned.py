@@ -1,6 +1,6 @@
-"""The notebook that goes back to the instructor: the student's cells, our outputs, a number in every check cell.
+"""The autograded notebook: the student's cells, our outputs, and a number in every check cell.
 
-nbgrader gives full marks to silence, so every check cell gets a number, also when nothing could be run.
+nbgrader gives full marks to a cell without output, so every check cell gets a number, even if nothing could be run.
 """
 
 import copy
@@ -18,7 +18,7 @@ from autograder.results import SubmissionReport
 
 
 def fill(notebook: NotebookNode, exercise: Exercise, report: SubmissionReport, cells: list[CellRun], lang: str) -> None:
-    """Replace all outputs of a submitted notebook by what was seen, restoring locked cells and missing checks."""
+    """Replace all outputs of a submitted notebook by ours, and restore locked cells and missing checks."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in code:
         cell.outputs, cell.execution_count = [], None
@@ -42,7 +42,7 @@ def fill(notebook: NotebookNode, exercise: Exercise, report: SubmissionReport, c
 
 
 def _printed(text: str) -> NotebookNode:
-    """An output cell. nbformat's own maker checks each against the schema; the whole notebook is checked when written."""
+    """Printed text as an output. nbformat's own function would check it, but the whole notebook is checked when written."""
     return NotebookNode(output_type="stream", name="stdout", text=text)
 
 
@@ -54,7 +54,7 @@ def filled(
     script: str | None,
     lang: str,
 ) -> NotebookNode:
-    """The autograded notebook of one submission: the submitted `notebook` itself, or one that stands in for a script."""
+    """The autograded notebook of one submission: the submitted `notebook`, or a new one that contains the `script`."""
     if notebook is None:
         notebook, cells = _stand_in(exercise, script), []
     fill(notebook, exercise, report, cells, lang)
@@ -63,12 +63,12 @@ def filled(
 
 @cache
 def released(exercise: Exercise) -> NotebookNode:
-    """The notebook as released, read once: copy what you want to change."""
+    """The released notebook, read once. Copy it before you change it."""
     return nbformat.read(released_path(exercise.name), as_version=4)
 
 
 def restore(notebook: NotebookNode, exercise: Exercise) -> None:
-    """Put back every locked cell as it was released; forged or repeated names lose their meaning."""
+    """Put back the released text of every locked cell, and remove forged or repeated cell names."""
     original = {grade_id(cell): cell for cell in released(exercise).cells if grade_id(cell)}
     seen = set()
     for cell in notebook.cells:
@@ -86,7 +86,7 @@ def restore(notebook: NotebookNode, exercise: Exercise) -> None:
 
 
 def _stand_in(exercise: Exercise, script: str | None) -> NotebookNode:
-    """The released notebook, with a script in place of the first answer, or as it is."""
+    """The released notebook. A script, if there is one, replaces the first answer."""
     notebook = copy.deepcopy(released(exercise))
     if script is not None:
         names = {answer_cell(part.name) for part in exercise.parts}

@@ -1,4 +1,4 @@
-"""What one report becomes in nbgrader's tables. Each function is part of a transaction that its caller commits."""
+"""Enter reports in nbgrader's tables. Each function runs inside a transaction that its caller commits."""
 
 import json
 from datetime import datetime
@@ -36,7 +36,7 @@ NO_RESPONSE = "No response."
 
 
 def add_exercise(db: Session, exercise: str) -> None:
-    """Enter an exercise as `nbgrader generate_assignment` would; what is there already stays."""
+    """Enter an exercise as `nbgrader generate_assignment` would. Existing rows are kept."""
     assignment: Any = db.scalar(select(Assignment).where(Assignment.name == exercise))
     if assignment is None:
         assignment = Assignment(name=exercise, course_id=COURSE)
@@ -60,12 +60,11 @@ def add_exercise(db: Session, exercise: str) -> None:
 
 
 def _entries(cell: NotebookNode) -> list[Any]:
-    """What nbgrader keeps of one cell."""
+    """The rows that nbgrader keeps for one cell."""
     about = cell.metadata.nbgrader
-    name, kind = about.grade_id, cell.cell_type
-    source = SourceCell(name=name, cell_type=kind, locked=utils.is_locked(cell), source=cell.source,
-                        checksum=about.get("checksum"))  # fmt: skip
-    found = [source]
+    name, kind, locked = about.grade_id, cell.cell_type, utils.is_locked(cell)
+    checksum = about.get("checksum")
+    found = [SourceCell(name=name, cell_type=kind, locked=locked, source=cell.source, checksum=checksum)]
     if utils.is_grade(cell):
         found.append(GradeCell(name=name, max_score=float(about.points), cell_type=kind))
     if utils.is_solution(cell):
@@ -75,7 +74,7 @@ def _entries(cell: NotebookNode) -> list[Any]:
 
 @cache
 def _whole() -> list[Any]:
-    """Loads a submission with everything below it in a few queries."""
+    """Options that load a submission and everything below it in a few queries."""
     notebooks = selectinload(SubmittedAssignment.notebooks)
     return [
         notebooks.selectinload(SubmittedNotebook.grades).selectinload(Grade.cell),
@@ -89,9 +88,11 @@ def _find(db: Session, student: str, exercise: str) -> Any:
 
 
 def scores(db: Session, student: str, exercise: str) -> dict[str, float] | None:
-    """The marks that are there, by the name of the cell; None when there is no such submission."""
+    """The marks in the gradebook, by the name of the cell; None if there is no such submission."""
     submission = _find(db, student, exercise)
-    return submission and {grade.name: grade.auto_score for nb in submission.notebooks for grade in nb.grades}
+    if submission is None:
+        return None
+    return {grade.name: grade.auto_score for nb in submission.notebooks for grade in nb.grades}
 
 
 def add_report(db: Session, report: SubmissionReport, timestamp: str | None) -> None:
@@ -119,7 +120,7 @@ def add_report(db: Session, report: SubmissionReport, timestamp: str | None) -> 
 
 
 def _time(timestamp: str | None) -> datetime | None:
-    """As nbgrader reads it. A student may have written something that cannot be read."""
+    """The time as nbgrader reads it; None if it cannot be read, because a student may have written it."""
     try:
         found: datetime | None = utils.parse_utc(timestamp)
         return found
@@ -140,7 +141,7 @@ def _new(db: Session, student: str, exercise: str) -> Any:
 
 
 def _complete(notebook: Any) -> None:
-    """Give every cell of the exercise its entry, also those that were added to the exercise since."""
+    """Make sure that every cell of the exercise has a row, including cells that were added later."""
     graded = {grade.cell.name for grade in notebook.grades}
     commented = {comment.cell.name for comment in notebook.comments}
     for cell in notebook.notebook.grade_cells:

@@ -1,6 +1,6 @@
-"""What we change in nbgrader: the version of its tables comes from the library `alembic`.
+"""What we change in nbgrader: it asks the library `alembic` for the version of its tables.
 
-nbgrader runs the command `alembic`, which takes seconds and must be on the PATH. The library knows the same.
+Without this, nbgrader runs the command `alembic`, which takes seconds and must be on the PATH.
 """
 
 import nbgrader.api
@@ -10,9 +10,10 @@ from alembic.script import ScriptDirectory
 
 def newest_schema() -> str:
     with nbgrader.api._temp_alembic_ini("sqlite://") as settings:
-        return ScriptDirectory.from_config(Config(settings)).get_current_head()
+        version: str = ScriptDirectory.from_config(Config(settings)).get_current_head()
+    return version
 
 
 def ask_alembic_library() -> None:
-    """Let nbgrader ask the library from now on. Call this before a gradebook is opened."""
+    """Make nbgrader use the library from now on. Call this before a gradebook is opened."""
     nbgrader.api.get_alembic_version = newest_schema

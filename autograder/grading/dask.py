@@ -1,7 +1,7 @@
-"""The same tasks on a Dask cluster that is already running.
+"""Run the tasks on a Dask cluster that is already running.
 
-When a worker is lost or fails, its tasks are tried again. A submission that takes every worker with it is given up as
-the grader's failure, never as a pass. Needs the package `distributed` here and on the cluster, and the course on both.
+When a worker is lost or fails, its tasks are tried again. If a submission kills every worker that tries it, the result is
+a grader error, never a pass. The package `distributed` and the course must be installed here and on the cluster.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from autograder.isolation.guarantees import UntrustedMachine
 from .task import TRIES, Lost, T, UnsoundGrader
 
 FOR_THE_INSTRUCTOR = (Unfinished, UnsoundGrader, UntrustedMachine)  # another try would not help
-AHEAD = 2  # tasks sent per thread of the cluster: it is never idle, and few are in memory
+AHEAD = 2  # tasks sent per thread of the cluster, so that no thread is idle and few tasks are in memory
 REACH_SECONDS = 30
 NOBODY_SECONDS = 60  # how long the cluster may have no worker at all
 

@@ -1,7 +1,7 @@
-"""What a mark depends on, as one short text: when it is the same, the mark would be the same.
+"""A hash of everything that a mark depends on. If the hash is the same, the mark would be the same.
 
-That is the submission, the exercise's suite, reference, mistakes, catalogue entry and released notebook, the rooms of the
-engine and its libraries, the salt and the device.
+A mark depends on the submission, on the exercise's suite, reference, mistakes, catalogue entry and released notebook, on
+the rooms of the engine and its libraries, on the salt and on the device.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ LIBRARIES = ("torch", "numpy", "ipython", "safetensors")
 
 
 def fingerprint(submission: Submission, salt: str, device: str, lang: str) -> str:
-    """`submission` must have been loaded."""
+    """The hash for one submission, which must have been loaded."""
     known = submission.exercise in catalogue()
     about = (submission.student, submission.exercise, str(submission.timestamp), salt, device, lang)
     content = _hash([*about, grader(submission.exercise) if known else " ".join(catalogue())])
@@ -34,7 +34,7 @@ def fingerprint(submission: Submission, salt: str, device: str, lang: str) -> st
 
 @cache
 def grader(exercise: str) -> str:
-    """Everything on our side that a mark in this exercise depends on."""
+    """The hash of everything on our side that a mark in this exercise depends on."""
     known = catalogue()[exercise]
     files = [
         PACKAGE / "suites" / f"test_{exercise}.py",
@@ -52,7 +52,7 @@ def grader(exercise: str) -> str:
 
 @cache
 def engine() -> str:
-    """The source of every room that takes part in grading, and the versions below it."""
+    """The hash of all source files used in grading and of the versions of Python and the libraries."""
     content = _hash([platform.python_version(), platform.machine(), *(version(name) for name in LIBRARIES)])
     files = [*PACKAGE.glob("*.py"), *(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))]
     for path in sorted(files):

@@ -1,7 +1,7 @@
 """From a submission to its report: read, run, examine, diagnose.
 
-`grade_submission` takes and returns plain data, so that it can run here, in a pool of processes or on another machine.
-Whatever goes wrong inside becomes a verdict for that submission alone.
+`grade_submission` takes and returns plain data, so it can run here, in a pool of processes or on another machine.
+Anything that goes wrong inside becomes a verdict on that submission only.
 """
 
 import time
@@ -24,12 +24,12 @@ from autograder.isolation.session import CellRun, StudentSession
 from autograder.results import PartReport, SubmissionReport
 from autograder.verdicts import Broken, Verdict, gravest
 
-PATIENCE = 5  # times the limits of real time, on a machine that is too busy; the limit of processor time stays
+PATIENCE = 5  # factor on the limits of real time if the machine is too busy; processor time keeps its limit
 
 
 @dataclass
 class Graded:
-    """A graded submission: the report, and what the autograded notebook is made of."""
+    """A graded submission: the report, and what is needed to make the autograded notebook."""
 
     report: SubmissionReport
     cells: list[CellRun] = field(default_factory=list)
@@ -38,10 +38,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the grading of every submission has in common.
-
-    `may_lack` are the sandbox layers that this machine was accepted without; None accepts any.
-    """
+    """What is the same for every submission of a run. `may_lack` are the layers that the sandbox may lack; None: any."""
 
     salt: str
     device: str = "cpu"
@@ -90,7 +87,7 @@ def _our_fault(fault: Exception) -> Broken:
 
 
 def _grade_fairly(submission: Submission, exercise: Exercise, conditions: Conditions) -> Graded:
-    """Grade. If the answer was too slow while the machine was too busy, grade again with more time."""
+    """Grade. If it was too slow and the machine was too busy, grade again with more time."""
     waiting, limits = CpuWait(), exercise.limits
     graded = _grade_known(submission, exercise, conditions, limits)
     if graded.report.verdict is Verdict.TIMEOUT and waiting.is_starved():
@@ -112,15 +109,22 @@ def _grade_known(submission: Submission, exercise: Exercise, conditions: Conditi
 def _part(
     exercise: Exercise, part: Part, student: Student, session: StudentSession, present: object, salt: str
 ) -> PartReport:
-    if isinstance(present, dict) and present.get(part.name) is None:
-        not_there = Broken(Verdict.MISSING, f"{part.name}: not defined", f"{part.name}：没有定义")
-        return not_examined(part, session.verdict_on(part) or not_there)
+    if broken := missing_part(part, session, present):
+        return not_examined(part, broken)
     result = examination(exercise).examine(student, salt, [part])[0]
     return report(exercise, result, salt)
 
 
+def missing_part(part: Part, session: StudentSession, present: object) -> Broken | None:
+    """Why this part cannot be examined; None if it can. `present` says what each name is (see `Student.defined`)."""
+    if not isinstance(present, dict) or present.get(part.name) is not None:
+        return None
+    not_there = Broken(Verdict.MISSING, f"{part.name}: not defined", f"{part.name}：没有定义")
+    return session.verdict_on(part) or not_there
+
+
 def refused(submission: Submission, exercise: Exercise | None, reason: Broken) -> Graded:
-    """Every part gets the reason for which the whole could not be graded."""
+    """A result for a submission that could not be graded: every part gets the reason."""
     found = _summary(submission, [not_examined(part, reason) for part in exercise.parts] if exercise else [])
     return Graded(replace(found, verdict=reason.verdict, message=reason.message))
 

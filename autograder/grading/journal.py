@@ -1,7 +1,7 @@
-"""What has been graded already, one line per submission, so that a stopped run goes on where it stopped.
+"""The journal: what has been graded already, one line per submission, so that a stopped run can continue.
 
-A line is on the disk before anybody is told its mark. A line cut short (power cut, full disk, `kill -9`) is passed
-over, and its submission is graded again. The file also keeps the salt, so only its owner may read it.
+A mark is shown only after its line is on the disk. An incomplete line (power cut, full disk, `kill -9`) is ignored, and
+its submission is graded again. The file also contains the salt, so only its owner may read it.
 """
 
 import fcntl
@@ -23,17 +23,17 @@ CHUNK = 2**20
 
 @dataclass
 class Entry:
-    """Where the newest result of one student's exercise stands, and what it was made from."""
+    """Where the newest result of one student's exercise is in the file."""
 
-    key: str
+    key: str  # the fingerprint of what the result depends on
     start: int
     length: int
-    again: bool  # the grader itself had failed
+    again: bool  # grade it again, because the grader itself failed
     entered: bool = False  # in the gradebook
 
 
 class Journal:
-    """The newest result of every submission, read from the file when it is asked for."""
+    """The newest result of every submission. Results are read from the file when they are needed."""
 
     def __init__(self, path: Path, fresh: bool = False):
         self.path = path
@@ -59,7 +59,7 @@ class Journal:
         os.close(self.file)
 
     def holds(self, student: str, exercise: str, key: str) -> bool:
-        """Whether this very submission was graded, by this very grader."""
+        """Whether exactly this submission was graded by exactly this grader."""
         entry = self._entries.get((student, exercise))
         return entry is not None and entry.key == key and not entry.again
 
@@ -69,7 +69,7 @@ class Journal:
         return SubmissionReport.from_data(line["report"])
 
     def add(self, key: str, report: SubmissionReport) -> None:
-        """Returns when the report is on the disk."""
+        """Write a report. Returns after it is on the disk."""
         start, length = self._append({"key": key, "report": report.data()})
         os.fdatasync(self.file)
         again = report.verdict is Verdict.GRADER_ERROR
@@ -79,7 +79,7 @@ class Journal:
         return self._entries[student, exercise].entered
 
     def entered(self, student: str, exercise: str) -> None:
-        """The gradebook has it. When this note is lost, it is entered once more, which changes nothing."""
+        """Note that the gradebook has this result. If the note is lost, the result is entered again, which is harmless."""
         entry = self._entries[student, exercise]
         entry.entered = True
         self._append({"entered": entry.key})
@@ -94,7 +94,7 @@ class Journal:
             ) from None
 
     def _read(self) -> str | None:
-        """Index every line. Returns the salt, and leaves the file ready to be appended to."""
+        """Index every line and prepare the file for appending. Returns the salt."""
         kept: str | None = None
         by_key: dict[str, tuple[str, str]] = {}
         for start, text in self._texts():
@@ -111,7 +111,7 @@ class Journal:
                 kept = entry.get("salt", kept)
         self.end = os.lseek(self.file, 0, os.SEEK_END)
         if self.end and os.pread(self.file, 1, self.end - 1) != b"\n":
-            self._write(b"\n")  # a line cut short must not spoil the next
+            self._write(b"\n")  # end an incomplete line, so that the next line starts on its own
         return kept
 
     def _texts(self) -> Iterator[tuple[int, bytes]]:

@@ -1,7 +1,7 @@
-"""Marks that are not in the gradebook yet: from the journal into the gradebook.
+"""Move marks from the journal into the gradebook.
 
-A gradebook that cannot be written holds up nothing: grading goes on, the marks wait in the journal, and are entered at
-the end or by the next run.
+If the gradebook cannot be written, grading continues. The marks stay in the journal and are entered at the end, or by
+the next run.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PendingMarks:
-    """Call `prepare` while others work: loading nbgrader takes longer than grading some submissions."""
+    """The marks that are not in the gradebook yet. Call `prepare` while workers are busy, because nbgrader loads slowly."""
 
     def __init__(self, db_url: str, journal: Journal):
         self.db_url, self.journal = db_url, journal
@@ -33,7 +33,7 @@ class PendingMarks:
             self.marks.close()
 
     def prepare(self) -> None:
-        """Load what is needed to open the gradebook. Raises `InputError` when its address is not a database URL."""
+        """Load what is needed to open the gradebook. Raises `InputError` if its address is not a database URL."""
         from autograder.gradebook.marks import address
 
         self.db_url = address(self.db_url)
@@ -46,7 +46,7 @@ class PendingMarks:
         return self.marks
 
     def enter(self, submission: Submission, graded_now: bool) -> None:
-        """Enter the journal's report, or remember that it is still to be entered."""
+        """Enter the journal's report, or remember to enter it later."""
         if submission.exercise not in catalogue():
             return
         if self.late:
@@ -60,7 +60,7 @@ class PendingMarks:
             self.refused = refused
 
     def finish(self) -> None:
-        """Enter what had to wait. Raises `Unfinished` when something still cannot be entered."""
+        """Enter what had to wait. Raises `Unfinished` if something still cannot be entered."""
         waiting, self.late = self.late, []
         for submission in waiting:
             try:
@@ -73,7 +73,10 @@ class PendingMarks:
             raise self.refused
 
     def _enter(self, submission: Submission, graded_now: bool) -> None:
-        """What was entered before is entered again only if the gradebook has lost it: nobody is asked to look twice."""
+        """Enter one report. If it was entered before, do nothing unless the gradebook has lost it.
+
+        Entering it again would ask a person to review the marks again.
+        """
         marks = self._open()
         report = self.journal.report(submission.student, submission.exercise)
         before = not graded_now and self.journal.is_entered(submission.student, submission.exercise)

@@ -1,14 +1,14 @@
-"""Grade a whole class: in parallel or on a cluster. A stopped run goes on where it stopped.
+"""Grade a whole class, in parallel or on a cluster. A stopped run can be continued.
 
-Results pass through one at a time, from the workers to the journal, the gradebook and the autograded notebooks.
+Each result goes from a worker to the autograded notebook, the journal and the gradebook before the next one.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.catalogue import catalogue
 from autograder.files import whole_files, write_whole
@@ -25,10 +25,7 @@ from .pending import PendingMarks
 from .task import Crew, Lost, T, Task, TaskResult, accepted_layers, control, given_up, run_task, run_task_on_stranger
 from .workers import Workers, dying
 
-if TYPE_CHECKING:
-    from .dask import Cluster
-
-JOURNAL, COLLECTED = "journal.jsonl", ".collected"  # no student is called so
+JOURNAL, COLLECTED = "journal.jsonl", ".collected"  # no student has such a name
 
 Progress = Callable[[SubmissionReport, int], None]  # a report, and how many there will be
 
@@ -80,7 +77,7 @@ def run(
     return reports
 
 
-def _crew(options: Options) -> "Workers | Cluster":
+def _crew(options: Options) -> AbstractContextManager[Crew]:
     if options.dask is None:
         return Workers(options.jobs, options.device)
     from .dask import Cluster
@@ -98,13 +95,13 @@ def _is_done(submission: Submission, journal: Journal, options: Options) -> bool
 def _graded(
     waiting: list[Submission], crew: Crew, salt: str, options: Options, meanwhile: Callable[[], None]
 ) -> Iterator[tuple[Task, TaskResult]]:
-    """What comes back, as it comes. Nobody is judged by a machine that has not proved itself."""
+    """Grade the waiting submissions; yield results as they come. Every machine must first pass the model solution."""
     if not waiting:
         return
     known = sorted({submission.exercise for submission in waiting} & set(catalogue()))
     conditions = Conditions(salt, options.device)
     function: Callable[[Task], TaskResult] = run_task
-    if options.dask is not None:  # every machine of the cluster proves itself
+    if options.dask is not None:  # every machine of the cluster is tested when it gets its first task
         graders = {exercise: grader(exercise) for exercise in known}
         function = partial(run_task_on_stranger, graders=graders, trusted=options.trust_submissions)
     else:
@@ -124,7 +121,7 @@ def _nothing() -> None:
 def _certain(
     crew: Crew, function: Callable[[T], object], about: list[T], meanwhile: Callable[[], None] = _nothing
 ) -> list[Any]:
-    """What comes back for each; that nothing comes back is not accepted."""
+    """The value for each item. Raises if a worker died at every try."""
     values = [value for _, value in crew.map(function, about, meanwhile)]
     if any(isinstance(value, Lost) for value in values):
         raise dying()
@@ -132,7 +129,7 @@ def _certain(
 
 
 def _tasks(waiting: list[Submission], conditions: Conditions, options: Options) -> Iterator[Task]:
-    """A submission is read when its turn comes, so that few are in memory."""
+    """The tasks. A submission is read only when it is next, so that few are in memory."""
     for submission in waiting:
         submission = loaded(submission)
         key = fingerprint(submission, conditions.salt, options.device, options.lang)

@@ -1,6 +1,6 @@
-"""The work of one worker, wherever it runs: here, in a process of a pool, or on another machine.
+"""The work of one worker: in this process, in a process of a pool, or on another machine.
 
-A task is plain data that carries the submission's content, and so is what comes back.
+A task is plain data and includes the submission's content. The result is plain data too.
 """
 
 import platform
@@ -28,15 +28,15 @@ from .fingerprint import grader
 from .grade import Conditions, Graded, grade_file, grade_submission, refused
 
 T = TypeVar("T")
-TRIES = 3  # how often a task is given to a worker that dies
+TRIES = 3  # after this many dead workers a task is given up
 
-_one_at_a_time = threading.RLock()  # a cluster's worker may have several threads; the examiner is made for one
+_one_at_a_time = threading.RLock()  # a cluster's worker may have several threads, but the examiner needs one
 
 
 @dataclass(frozen=True)
 class Task:
     key: str
-    submission: Submission  # loaded: its content travels
+    submission: Submission  # loaded, so that its content is sent along
     conditions: Conditions
     lang: str
 
@@ -44,30 +44,30 @@ class Task:
 @dataclass(frozen=True)
 class TaskResult:
     report: SubmissionReport
-    notebook: str | None  # the autograded notebook; None when no exercise is called so
+    notebook: str | None  # the autograded notebook; None for an unknown exercise
 
 
 class Lost:
-    """Given in place of a value when the worker died at every try."""
+    """Replaces a value when the worker died at every try."""
 
     tries = TRIES
 
 
 class Crew(Protocol):
-    """Runs a function on tasks, several at a time: processes of this machine or a cluster."""
+    """Runs a function on several tasks at a time: processes of this machine, or a cluster."""
 
     def map(
         self, function: Callable[[T], Any], tasks: Iterable[T], meanwhile: Callable[[], None] = ...
     ) -> Iterator[tuple[T, Any]]:
-        """Each task with what the function made of it, or `Lost`, in the order in which they are done.
+        """Yield each task with the function's result, or with `Lost`, in the order in which they finish.
 
-        `meanwhile` is done here, once, while the workers do the first tasks.
+        `meanwhile` is called once, in this process, while the workers do the first tasks.
         """
         ...
 
 
 class UnsoundGrader(UserError):
-    """The grader fails a solution that is known to be right; it must not judge anybody."""
+    """The grader rejects a solution that is right, so it must not grade anybody."""
 
 
 def run_task(task: Task) -> TaskResult:
@@ -77,7 +77,7 @@ def run_task(task: Task) -> TaskResult:
 
 
 def run_task_on_stranger(task: Task, graders: dict[str, str], trusted: bool) -> TaskResult:
-    """The same on a machine that nobody has looked at yet. It proves itself before it judges."""
+    """Grade one submission on a machine of a cluster. The machine is tested before its first task."""
     with _one_at_a_time:
         exercise = task.submission.exercise
         if exercise in graders:
@@ -87,7 +87,7 @@ def run_task_on_stranger(task: Task, graders: dict[str, str], trusted: bool) -> 
 
 @cache
 def _proved(exercise: str, wanted: str, trusted: bool, conditions: Conditions) -> Conditions:
-    """The conditions on this machine, once it has shown that it is the same grader and that its sandbox holds."""
+    """Check that this machine has the same grader and a sound sandbox. Returns the conditions on this machine."""
     guarantees.demand_linux()
     if grader(exercise) != wanted:
         raise Unfinished(
@@ -100,8 +100,9 @@ def _proved(exercise: str, wanted: str, trusted: bool, conditions: Conditions) -
 
 
 def accepted_layers(device: str, trusted: bool) -> frozenset[str] | None:
-    """The layers that students' processes may lack here: None when submissions are trusted, else those that this machine
-    lacks although every guarantee holds. Raises `UntrustedMachine` when a guarantee does not hold.
+    """The layers that students' processes may lack here: those that this machine lacks. None if submissions are trusted.
+
+    Raises `UntrustedMachine` if a guarantee does not hold without these layers.
     """
     if trusted:
         return None
@@ -111,7 +112,7 @@ def accepted_layers(device: str, trusted: bool) -> frozenset[str] | None:
 
 
 def missing_layers(device: str) -> dict[str, str]:
-    """Start a process without student code and ask which layers do not hold."""
+    """Start a process without student code and return the layers it lacks, with the reasons."""
     limits = next(iter(catalogue().values())).limits
     process = StudentProcess.spawn(shared(device), limits)
     process.end()
@@ -119,7 +120,7 @@ def missing_layers(device: str) -> dict[str, str]:
 
 
 def control(exercise: str, conditions: Conditions) -> None:
-    """Grade the model solution. A machine on which it fails would fail everybody, so it must not judge."""
+    """Grade the model solution. A machine that rejects it would reject every right answer, so nothing is graded."""
     with _one_at_a_time:
         found = grade_file("control", exercise, solution_path(exercise), conditions).report
     if found.verdict is not Verdict.PASS:
@@ -132,7 +133,7 @@ def control(exercise: str, conditions: Conditions) -> None:
 
 
 def given_up(task: Task, times: int) -> TaskResult:
-    """The result of a task whose worker died every time: never a pass, and never the student's fault."""
+    """The result of a task whose worker died at every try: not a pass, and not the student's fault."""
     reason = Broken(
         Verdict.GRADER_ERROR,
         f"the worker that graded it was lost {times} times; this is not the student's fault. Run the same command again",

@@ -1,8 +1,8 @@
-"""A crew of processes on this machine, each with a pipe of its own.
+"""A crew of processes on this machine, each with its own pipe.
 
-When a worker dies, its task is tried again, and no other task notices. The workers die with their master, however the master
-dies. A worker is forked from the master, so it has imported everything and shares the master's zygote. Other devices
-than the CPU do not survive a fork, so there a worker is a new interpreter.
+When a worker dies, its task is tried again; other tasks are not affected. When the master dies, the kernel kills the
+workers. A worker is forked from the master, so everything is imported and it shares the master's zygote. GPUs cannot be
+used after a fork, so for them a worker is a new interpreter.
 """
 
 import multiprocessing
@@ -49,7 +49,7 @@ class Workers:
     def map(
         self, function: Callable[[T], Any], tasks: Iterable[T], meanwhile: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[T, Any]]:
-        """See `Crew`. At most `jobs` tasks are in hand."""
+        """See `Crew`. At most `jobs` tasks run at once."""
         waiting = iter(tasks)
         busy: dict[Pipe, T] = {}
         tries: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Workers:
                 yield task, value
 
     def _give(self, function: Callable[[T], Any], waiting: Iterator[T], busy: dict[Pipe, T]) -> bool:
-        """Keep every worker busy; False when no task is left."""
+        """Give every worker a task; False when no task is left."""
         while len(busy) < self.jobs:
             try:
                 task = next(waiting)
@@ -93,13 +93,14 @@ class Workers:
             try:
                 pipe.send((function, task))
                 return pipe
-            except OSError:  # it died while it was idle
+            except OSError:  # the worker died while it was idle
                 self._dismiss(pipe)
         raise dying()
 
     def _hire(self) -> Pipe:
         if self.context.get_start_method() == "fork":
             shared(self.device).wait_until_ready()  # the ready byte is sent once, so wait for it before forking
+        ours: Pipe
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
         process.start()
@@ -116,8 +117,8 @@ class Workers:
 
 
 def _serve(pipe: Pipe, master: int) -> None:
-    """What a worker does from start to end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the master, which ends us
+    """The main loop of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master handles Ctrl-C and ends the workers
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != master:
         return

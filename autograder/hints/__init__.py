@@ -1,4 +1,4 @@
-"""Hints: for each part steps from a nudge to pseudo-code, and for the whole exercise what is said to those who are done."""
+"""The hints for each part, from a nudge to pseudo-code, and the text shown when a whole exercise is done."""
 
 import tomllib
 from functools import cache
@@ -13,7 +13,7 @@ AFTERWARDS = "afterwards"  # the one table of a hint file that is not a part
 
 
 def hints(exercise: Exercise) -> dict[str, list[Text]]:
-    """All hints of an exercise by part, from a nudge to a plan."""
+    """All hints of an exercise by part, from a nudge to pseudo-code."""
     tables = {name: steps for name, steps in _tables(exercise).items() if name != AFTERWARDS}
     return {name: [_text(exercise, name, step) for step in steps] for name, steps in tables.items()}
 

@@ -1,1 +1,1 @@
-"""Files in: find what was handed in and read its code, believing nothing about it. Nothing here imports torch."""
+"""Find submitted files and read their code, without trusting them. Nothing here imports torch."""

@@ -1,7 +1,7 @@
 """Read zip and tar archives that learning platforms export.
 
-An archive is a stranger's file. It is refused as a whole when it holds anything that an honest export never holds. What is
-taken from it is written under names of our own, never under its own paths.
+An archive is a stranger's file. The whole archive is refused if it contains anything that a normal export does not
+contain. Files from it are written under our own names, never under the paths in the archive.
 """
 
 import lzma
@@ -16,18 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from autograder.errors import InputError
+from autograder.language import Text
 
 from .submission import LARGEST_FILE
 
 MOST_FILES = 20_000
 MOST_BYTES = 2 * 2**30  # unpacked, all together
-MOST_TIMES_SMALLER = 200  # text shrinks to a fifth, hardly ever to a two-hundredth
-ALWAYS_ALLOWED = 2**20  # a small file may shrink as it likes
+MOST_TIMES_SMALLER = 200  # text is compressed to a fifth of its size, almost never to a two-hundredth
+ALWAYS_ALLOWED = 2**20  # smaller files may have any compression
 LONGEST_NAME = 255
-LINK, PIPE = {"en": "a link", "zh": "链接"}, {"en": "a pipe", "zh": "管道"}
-SOCKET, DEVICE = {"en": "a socket", "zh": "套接字"}, {"en": "a device", "zh": "设备文件"}
+LINK, PIPE = Text("a link", "链接"), Text("a pipe", "管道")
+SOCKET, DEVICE = Text("a socket", "套接字"), Text("a device", "设备文件")
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -36,8 +38,8 @@ class Member:
     """One file in an archive."""
 
     path: PurePosixPath
-    size: int  # as the archive says; what is read is counted again
-    read: Callable[[], bytes]  # at most `LARGEST_FILE` and one byte
+    size: int  # as the archive says; it is checked again when the file is read
+    read: Callable[[], bytes]  # at most `LARGEST_FILE` + 1 bytes
 
 
 def is_archive(path: Path) -> bool:
@@ -50,8 +52,8 @@ def archive_stem(path: Path) -> str:
 
 
 def members(path: Path) -> Iterator[Member]:
-    """The files of an archive, each checked before it is given."""
-    with _damage_told(path):
+    """The files of an archive, each checked before it is returned."""
+    with _damage_as_input_error(path):
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
                 yield from _checked(path, _in_zip(path, archive))
@@ -61,7 +63,7 @@ def members(path: Path) -> Iterator[Member]:
 
 
 @contextmanager
-def _damage_told(path: Path):
+def _damage_as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, zlib.error, lzma.LZMAError) as damaged:
@@ -72,23 +74,23 @@ def _damage_told(path: Path):
 
 
 def members_of_folder(folder: Path) -> Iterator[Member]:
-    """The files below a folder, links left out."""
+    """The files below a folder, without links."""
     for place, folders, names in os.walk(folder):
         folders.sort()
         for path in (Path(place, name) for name in sorted(names)):
             if path.is_file() and not path.is_symlink():
-                yield Member(
-                    PurePosixPath(path.relative_to(folder)), path.stat().st_size, partial(_read, path, open, path, "rb")
-                )
+                read = partial(_read, path, partial(_open, path))
+                yield Member(PurePosixPath(path.relative_to(folder)), path.stat().st_size, read)
 
 
 def _checked(path: Path, found: Iterator[Member]) -> Iterator[Member]:
-    """Refuse what no export holds."""
-    seen, files, total = {}, 0, 0
+    """Refuse what no export contains."""
+    seen: dict[str, Member] = {}
+    files, total = 0, 0
     for member in found:
         files, total = files + 1, total + member.size
         if files > MOST_FILES:
-            raise unsafe(path, f"it holds more than {MOST_FILES} files", f"其中的文件超过 {MOST_FILES} 个")
+            raise unsafe(path, f"it contains more than {MOST_FILES} files", f"其中的文件超过 {MOST_FILES} 个")
         if total > MOST_BYTES:
             raise unsafe(path, f"it unpacks to more than {MOST_BYTES >> 30} GB", f"解压后超过 {MOST_BYTES >> 30} GB")
         name = unicodedata.normalize("NFC", str(member.path)).casefold()
@@ -96,11 +98,11 @@ def _checked(path: Path, found: Iterator[Member]) -> Iterator[Member]:
         if known.path != member.path:
             raise unsafe(
                 path,
-                f"it holds {member.path} and {known.path}, which differs only in case",
+                f"it contains {member.path}, which differs only in case from {known.path}",
                 f"其中的 {member.path} 与 {known.path} 只有大小写不同",
             )
         if known is not member:
-            raise unsafe(path, f"it holds {member.path} twice", f"{member.path} 在其中出现了两次")
+            raise unsafe(path, f"it contains {member.path} twice", f"{member.path} 在其中出现了两次")
         yield member
 
 
@@ -117,7 +119,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> Iterator[Member]:
         if info.file_size > max(ALWAYS_ALLOWED, info.compress_size * MOST_TIMES_SMALLER):
             times = info.file_size // max(1, info.compress_size)
             raise unsafe(path, f"{name} unpacks to {times} times its size", f"{name} 解压后是原来的 {times} 倍")
-        yield Member(name, info.file_size, partial(_read, path, archive.open, info))
+        yield Member(name, info.file_size, partial(_read, path, partial(archive.open, info)))
 
 
 def _in_tar(path: Path, archive: tarfile.TarFile) -> Iterator[Member]:
@@ -131,12 +133,19 @@ def _in_tar(path: Path, archive: tarfile.TarFile) -> Iterator[Member]:
             most = MOST_TIMES_SMALLER
             raise unsafe(path, f"it unpacks to more than {most} times its size", f"解压后超过原来的 {most} 倍")
         if info.isreg():
-            yield Member(name, info.size, partial(_read, path, archive.extractfile, info))
+            yield Member(name, info.size, partial(_read, path, partial(archive.extractfile, info)))
 
 
-def _read(path: Path, opened: Callable, *member) -> bytes:
-    with _damage_told(path), opened(*member) as file:
-        return file.read(LARGEST_FILE + 1)
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _read(path: Path, opened: Callable[[], IO[bytes] | None]) -> bytes:
+    with _damage_as_input_error(path):
+        file = opened()
+        assert file is not None  # `extractfile` returns None for folders, which are skipped
+        with file:
+            return file.read(LARGEST_FILE + 1)
 
 
 def _safe_name(path: Path, name: str) -> PurePosixPath:
@@ -147,26 +156,28 @@ def _safe_name(path: Path, name: str) -> PurePosixPath:
     if ".." in parts:
         raise unsafe(path, f"{name!r} leads out of the archive", f"{name!r} 指向压缩包之外")
     if any(len(part.encode(errors="surrogateescape")) > LONGEST_NAME for part in parts):
-        raise unsafe(path, f"{name[:40]!r}… is too long a name", f"{name[:40]!r}… 这个名字太长")
+        raise unsafe(path, f"the name {name[:40]!r}… is too long", f"{name[:40]!r}… 这个名字太长")
     if any(unicodedata.category(character) == "Cc" for character in plain):
         raise unsafe(path, f"{name!r} has control characters in its name", f"{name!r} 的名字里有控制字符")
     return PurePosixPath(plain)
 
 
-def _kind(mode: int) -> dict[str, str]:
+def _kind(mode: int) -> Text:
     return {stat.S_IFLNK: LINK, stat.S_IFIFO: PIPE, stat.S_IFSOCK: SOCKET}.get(mode, DEVICE)
 
 
-def _tar_kind(info: tarfile.TarInfo) -> dict[str, str]:
-    return LINK if info.issym() or info.islnk() else PIPE if info.isfifo() else DEVICE
+def _tar_kind(info: tarfile.TarInfo) -> Text:
+    if info.issym() or info.islnk():
+        return LINK
+    return PIPE if info.isfifo() else DEVICE
 
 
-def _not_ordinary(path: Path, name: PurePosixPath, kind: dict[str, str]) -> InputError:
-    return unsafe(path, f"{name} is {kind['en']}, not an ordinary file", f"{name} 是{kind['zh']}，不是普通文件")
+def _not_ordinary(path: Path, name: PurePosixPath, kind: Text) -> InputError:
+    return unsafe(path, f"{name} is {kind.en}, not an ordinary file", f"{name} 是{kind.zh}，不是普通文件")
 
 
 def unsafe(path: Path, en: str, zh: str) -> InputError:
     return InputError(
-        f"{path}: refused, because {en}. An export of a learning platform holds no such thing",
+        f"{path}: refused, because {en}. An export from a learning platform never does that",
         f"{path} 不予接受：{zh}。学习平台导出的压缩包里不会有这样的内容",
     )

@@ -1,4 +1,4 @@
-"""Who handed in what: read it from the names that nbgrader, Moodle and Canvas give to files.
+"""Find out who submitted what, from the names that nbgrader, Moodle and Canvas give to files.
 
 nbgrader    <student>/<exercise>/<exercise>.ipynb, and zip_collect's …_<student>_attempt_<time>_<exercise>.ipynb
 Moodle      <name>_<number>_assignsubmission_file_/<exercise>.ipynb, or flat: …_assignsubmission_file_<exercise>.ipynb
@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from autograder.catalogue import catalogue
 from autograder.errors import InputError
 from autograder.files import write_whole
+from autograder.language import Text
 
 from .archives import Member, archive_stem, is_archive, members, members_of_folder
 from .submission import SUFFIXES, TIMESTAMP, Submission, discover
@@ -27,21 +28,23 @@ AGAIN = re.compile(r"(?P<stem>.+?)(?:-(?P<dash>\d{1,3})| ?\((?P<bracket>\d{1,3})
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)-(\d\d)-(\d\d)-(\d\d)")
 SHOWN = 10
 
+Place = tuple[str, PurePosixPath]  # the name of the folder or archive, and the path in it
+
 
 @dataclass(frozen=True)
 class FileName:
-    """What a file's name says."""
+    """What the name of a file says."""
 
     student: str
     exercise: str
     suffix: str
-    number: str = ""  # the platform's own, which tells two of one name apart
-    attempt: tuple = ()  # the greatest counts
-    timestamp: str | None = None
+    number: str  # the platform's number for a student; it distinguishes two students with the same name
+    attempt: tuple[str, int]  # the largest is the newest
+    timestamp: str | None
 
 
 def collect(source: Path, into: Path, lang: str, tell: Callable[[str], None]) -> list[Submission]:
-    """All submissions in a folder, an archive or a single file. What has to be unpacked goes to the folder `into`."""
+    """All submissions in a folder, an archive or a single file. Archives are unpacked into the folder `into`."""
     archive = source.is_file() and is_archive(source)
     if not archive and (not source.is_dir() or _is_nbgraders(source)):
         return discover(source)
@@ -75,7 +78,7 @@ def collect(source: Path, into: Path, lang: str, tell: Callable[[str], None]) ->
 
 
 def recognised(path: PurePosixPath, place: str) -> FileName | None:
-    """Read a name. `place` is what the archive or folder around it is called."""
+    """Read the name of a file. `place` is the name of its archive or folder."""
     *folders, file = path.parts
     for folder in reversed(folders):
         if found := MOODLE.fullmatch(folder + ("" if folder.endswith("_") else "_")):
@@ -98,16 +101,17 @@ def _file_name(
 ) -> FileName | None:
     stem, suffix = os.path.splitext(file)
     again = AGAIN.fullmatch(stem)
-    exercise = again and next((name for name in catalogue() if name == again["stem"].lower()), None)
-    if exercise is None or suffix.lower() not in SUFFIXES:
+    if again is None or again["stem"].lower() not in catalogue() or suffix.lower() not in SUFFIXES:
         return None
     attempt = time, int(again["dash"] or again["bracket"] or 0)
-    return FileName(student.strip().lstrip(".") or "student", exercise, suffix.lower(), number, attempt, timestamp)
+    name = student.strip().lstrip(".") or "student"
+    return FileName(name, again["stem"].lower(), suffix.lower(), number, attempt, timestamp)
 
 
-def _chosen(source: Path) -> tuple[dict[tuple, FileName], list[str]]:
-    """Of everybody's attempts the newest, by where it lies; and what was passed over. The whole source is looked at first."""
-    found, passed_over = {}, []
+def _chosen(source: Path) -> tuple[dict[Place, FileName], list[str]]:
+    """The newest attempt of every student, by its place, and the files that were skipped."""
+    found: dict[Place, FileName] = {}
+    passed_over: list[str] = []
     for place, member in _members(source):
         file = recognised(member.path, place)
         if file is not None:
@@ -118,7 +122,7 @@ def _chosen(source: Path) -> tuple[dict[tuple, FileName], list[str]]:
     for file in found.values():
         numbers.setdefault((file.student, file.exercise), set()).add(file.number)
     ambiguous = {student for (student, _), several in numbers.items() if len(several) > 1}
-    newest: dict[tuple[str, str], tuple] = {}
+    newest: dict[tuple[str, str], tuple[Place, FileName]] = {}
     for where, file in found.items():
         name = f"{file.student}_{file.number}" if file.student in ambiguous and file.number else file.student
         file = replace(file, student=name)
@@ -129,7 +133,7 @@ def _chosen(source: Path) -> tuple[dict[tuple, FileName], list[str]]:
 
 
 def _members(source: Path) -> Iterator[tuple[str, Member]]:
-    """Every file of an archive, or of a folder and the archives in it, with the name of what holds it."""
+    """Every file of an archive, or of a folder and the archives in it, with the name of its archive or folder."""
     if not source.is_dir():
         yield from ((archive_stem(source), member) for member in members(source))
         return
@@ -147,7 +151,7 @@ def _is_nbgraders(folder: Path) -> bool:
 
 def _notice(names: list[str], lang: str) -> str:
     shown = ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
-    return {
-        "en": f"{len(names)} files passed over, because their names say no exercise: {shown}",
-        "zh": f"跳过 {len(names)} 个文件，因为文件名看不出是哪个练习：{shown}",
-    }[lang]
+    return Text(
+        f"{len(names)} files passed over, because their names contain no exercise: {shown}",
+        f"跳过 {len(names)} 个文件，因为文件名看不出是哪个练习：{shown}",
+    )[lang]

@@ -1,6 +1,6 @@
-"""Find submissions in a folder and read their code, believing nothing about them.
+"""Find submissions in a folder and read their code, without trusting them.
 
-A submission that cannot be read is still a submission: it gets a verdict that says why, and the rest is graded.
+A submission that cannot be read gets a verdict that says why. The others are graded.
 """
 
 import json
@@ -24,10 +24,10 @@ MOST_CELLS = 1000
 TIMESTAMP = "timestamp.txt"  # nbgrader's
 LONGEST_TIMESTAMP = 100
 SUFFIXES = (".ipynb", ".py")
-# Follow no link, wait for no pipe. Windows has other flags, and no such links and pipes.
+# Do not follow links and do not wait for pipes. Windows has other flags, and no such links and pipes.
 READ_SAFELY = sum(getattr(os, flag, 0) for flag in ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-ANSWER, CHECK = "answer-", "check-"  # what the names of an exercise's cells begin with; the name of a part follows
-ONLY_ASKS = re.compile(r"""\s*(?:check|hint)\((["'])\w+\1\)\s*""")  # a check cell as released: it does nothing here
+ANSWER, CHECK = "answer-", "check-"  # the name of a cell is one of these and the name of a part
+ONLY_ASKS = re.compile(r"""\s*(?:check|hint)\((["'])\w+\1\)\s*""")  # an unchanged check cell; it does nothing here
 CELL_MARK = re.compile(r"^# ?%%.*$", re.MULTILINE)
 
 
@@ -36,18 +36,18 @@ class Cell:
     """A code cell of a submission."""
 
     source: str
-    name: str  # how a message calls it
-    answers: str | None = None  # the part whose answer cell it is
-    only_asks: bool = False  # it holds nothing but `check(...)` or `hint(...)`
+    name: str  # what messages call it
+    answers: str | None = None  # the part that this cell answers
+    only_asks: bool = False  # it contains only `check(...)` or `hint(...)`
 
 
 @dataclass(frozen=True)
 class Submission:
     student: str
-    exercise: str  # as the folder is called, known or not
-    path: Path | None  # None: the folder holds no notebook
-    timestamp: str | None = None  # when it was handed in, as nbgrader's `timestamp.txt` says
-    content: bytes | None = None  # what the file held when it was loaded
+    exercise: str  # the name of the folder, even if no exercise has this name
+    path: Path | None  # None: the folder contains no notebook
+    timestamp: str | None = None  # when it was submitted, according to nbgrader's `timestamp.txt`
+    content: bytes | None = None  # the content of the file when it was loaded
     unreadable: Broken | None = None  # why it could not be loaded
 
 
@@ -67,7 +67,7 @@ def discover(folder: Path) -> list[Submission]:
 
 
 def loaded(submission: Submission) -> Submission:
-    """The same with its content, which can travel and no longer changes; or with the reason why there is none."""
+    """The submission with its content, or with the reason why it cannot be read. Later changes of the file do not matter."""
     if submission.path is None:
         return submission
     try:
@@ -77,7 +77,7 @@ def loaded(submission: Submission) -> Submission:
 
 
 def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], NotebookNode | None]:
-    """The code cells, and the notebook they came from. Raises `Broken` with the reason when it cannot be read."""
+    """The code cells, and the notebook they came from. Raises `Broken` if the file cannot be read."""
     if submission.path is None:
         raise _unreadable(Verdict.MISSING, "there is no notebook in the folder", "文件夹里没有 notebook")
     if submission.unreadable is not None:
@@ -88,14 +88,14 @@ def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], Notebo
     except UnicodeDecodeError:
         raise _unreadable(Verdict.ERROR, "the file is not UTF-8 text", "文件不是 UTF-8 文本") from None
     if submission.path.suffix == ".py":
-        return _script_cells(text, exercise), None
+        return _script_cells(text), None
     notebook = _notebook(text)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [_cell(number, cell, exercise) for number, cell in enumerate(code, 1)], notebook
 
 
 def grade_id(cell: NotebookNode) -> str:
-    """nbgrader's name for a cell; empty when it has none."""
+    """nbgrader's name for a cell; empty when the cell has no name."""
     found = cell.metadata.get("nbgrader")
     name = found.get("grade_id", "") if isinstance(found, dict) else ""
     return name if isinstance(name, str) else ""
@@ -107,12 +107,12 @@ def answer_cell(part: str) -> str:
 
 
 def check_cell(part: str) -> str:
-    """nbgrader's name for the cell in which a part is checked, and which holds its points."""
+    """nbgrader's name for the cell in which a part is checked. This cell has the points."""
     return CHECK + part
 
 
 def part_of(cell_name: str) -> str:
-    """The part that an answer or check cell belongs to; any other name stays as it is."""
+    """The part that an answer or check cell belongs to; any other name is returned unchanged."""
     return cell_name.removeprefix(ANSWER).removeprefix(CHECK)
 
 
@@ -130,7 +130,7 @@ def _in_folder(student: str, folder: Path) -> Submission:
 
 
 def _readable(name: str) -> str:
-    """A file name as text that every file format and database can hold."""
+    """A file name as text that every file format and database can store."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
@@ -148,7 +148,7 @@ def _single(file: Path) -> Submission:
     except LookupError:
         names = ", ".join(catalogue())
         raise InputError(
-            f"{file}: the name of a file says which exercise it is, one of {names}",
+            f"{file}: the file must have the name of an exercise, one of {names}",
             f"{file}：文件名要说明是哪个练习，应为以下之一：{names}",
         ) from None
     above = file.resolve().parents
@@ -190,9 +190,7 @@ def _notebook(text: str) -> NotebookNode:
                 raise ValueError(f"a cell of the kind {cell.cell_type!r}")
             if not isinstance(cell.source, str) or not isinstance(cell.metadata, dict):
                 raise ValueError("a cell without source or metadata")
-        json.dumps(
-            notebook, ensure_ascii=False
-        ).encode()  # half a character, which JSON can say, cannot be written again
+        json.dumps(notebook, ensure_ascii=False).encode()  # raises on lone surrogates, which could not be written again
         return notebook
     except json.JSONDecodeError as broken:
         reason = f"line {broken.lineno}: {broken.msg}"
@@ -208,7 +206,7 @@ def _notebook(text: str) -> NotebookNode:
 
 
 def _slender(tree: Any) -> Any:
-    """The same without outputs, which are made anew, and not too long: the format's own check is slow."""
+    """The notebook without outputs, which are made again. Long notebooks are refused, because nbformat's check is slow."""
     sheets = [tree, *tree.get("worksheets", [])] if isinstance(tree, dict) else []
     cells = [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []]
     if len(cells) > MOST_CELLS:
@@ -224,8 +222,8 @@ def _cell(number: int, cell: NotebookNode, exercise: Exercise) -> Cell:
     return Cell(cell.source, f"cell {number}", answered, bool(ONLY_ASKS.fullmatch(cell.source)))
 
 
-def _script_cells(text: str, exercise: Exercise) -> list[Cell]:
-    """A script is one cell, or several where it has `# %%` lines."""
+def _script_cells(text: str) -> list[Cell]:
+    """A script is one cell, or several if it has `# %%` lines."""
     return [Cell(source, f"cell {i}") for i, source in enumerate(CELL_MARK.split(text), 1) if source.strip()]
 
 

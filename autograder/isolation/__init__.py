@@ -1,1 +1,1 @@
-"""Our end of the line to a student: start sandboxed processes, ask them, end them."""
+"""The trusted side of a student's process: start sandboxed processes, ask them questions, end them."""

@@ -1,25 +1,25 @@
 """Was the code slow, or the machine?
 
-A time limit is fair only while the process gets a processor when it wants one. The kernel counts, for each thread, how
-long it ran and how long it waited for a processor. Our thread waits in the same queue as the student's.
+A time limit is fair only if the process gets a processor when it needs one. For each thread the kernel counts how long
+it ran and how long it waited for a processor. Our thread waits as long as the student's.
 """
 
 import os
 from pathlib import Path
 
-STARVED = 0.25  # of the time in which a thread wanted to run, it had to wait
+STARVED = 0.25  # share of the time in which a thread was ready to run but had to wait
 COUNTS = Path("/proc/thread-self/schedstat")
 
 
 class CpuWait:
-    """How much of its time this thread waits for a processor, from now on."""
+    """How long this thread waits for a processor from now on."""
 
     def __init__(self) -> None:
         self.ran, self.waited = _counts()
 
     def is_starved(self) -> bool:
         ran, waited = (now - before for now, before in zip(_counts(), (self.ran, self.waited), strict=True))
-        if ran + waited == 0:  # this kernel does not count
+        if ran + waited == 0:  # this kernel does not measure it
             return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
         return waited / (ran + waited) > STARVED
 

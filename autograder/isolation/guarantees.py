@@ -1,4 +1,4 @@
-"""What the sandbox must guarantee before a stranger's code may run, and which layers keep each guarantee."""
+"""What the sandbox must guarantee before a stranger's code may run, and the layers that keep each guarantee."""
 
 import sys
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from autograder.language import Text
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Kept as long as one of its layers holds."""
+    """One guarantee. It is kept as long as one of its layers holds."""
 
     layers: tuple[str, ...]
     text: Text
@@ -20,7 +20,7 @@ GUARANTEES = {
     "files": Guarantee(
         ("mount", "landlock"),
         Text(
-            "student code sees no file but Python's own and its scratch folder",
+            "student code sees no files except Python's own and its scratch folder",
             "学生代码只能看到 Python 自身的文件和自己的临时文件夹",
         ),
     ),
@@ -28,7 +28,7 @@ GUARANTEES = {
     "processes": Guarantee(
         ("pid", "seccomp"),
         Text(
-            "student code neither leaves processes behind nor touches those of others",
+            "student code leaves no processes behind and cannot touch other processes",
             "学生代码不会留下进程，也碰不到别人的进程",
         ),
     ),
@@ -44,20 +44,20 @@ HOW_TO_TRUST = Text(
 
 
 class UntrustedMachine(UserError):
-    """This machine cannot keep a guarantee; grading strangers' code here needs a person's word."""
+    """This machine cannot keep a guarantee. Grading strangers' code here needs an explicit decision."""
 
 
 class MissingLayers(UserError):
-    """One student's process lacks a layer that this machine had when grading began. Its submission is not graded."""
+    """A student's process lacks a layer that this machine had when grading began. The submission is not graded."""
 
 
 def unmet(missing_layers: Collection[str]) -> list[str]:
-    """The guarantees for which no layer is left."""
-    return [name for name, kept in GUARANTEES.items() if all(layer in missing_layers for layer in kept.layers)]
+    """The guarantees of which every layer is missing."""
+    return [name for name, one in GUARANTEES.items() if all(layer in missing_layers for layer in one.layers)]
 
 
 def demand(missing_layers: dict[str, str]) -> None:
-    """Raise unless every guarantee is kept by some layer."""
+    """Raise unless at least one layer keeps each guarantee."""
     if broken := unmet(missing_layers):
         promised = Text.each(lambda lang: "\n".join(f"  - {GUARANTEES[name].text[lang]}" for name in broken))
         reasons = _reasons(missing_layers)
@@ -70,7 +70,7 @@ def demand(missing_layers: dict[str, str]) -> None:
 
 
 def demand_layers(missing_layers: dict[str, str], may_lack: Collection[str] | None) -> None:
-    """Raise unless a student's process has every layer but those in `may_lack`; None accepts any process."""
+    """Raise if a student's process lacks a layer that is not in `may_lack`; None accepts any process."""
     lost = {} if may_lack is None else {name: why for name, why in missing_layers.items() if name not in may_lack}
     if lost:
         reasons = _reasons(lost)

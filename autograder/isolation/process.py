@@ -1,6 +1,6 @@
-"""The trusted end of the student's process: start it, ask it, end it.
+"""The trusted end of the student's process: start it, ask it questions, end it.
 
-Whatever happens beyond the trust line (silence, a crash, a forged message) becomes a `Broken` here, never a pass.
+Anything that goes wrong beyond the trust line (silence, a crash, a forged message) becomes a `Broken`, never a pass.
 """
 
 import json
@@ -28,7 +28,7 @@ class StudentProcess:
 
     @classmethod
     def spawn(cls, zygote: Zygote, limits: Limits, without: tuple[str, ...] = ()) -> "StudentProcess":
-        """Fork a student's process and wait until it is shut in. `without` leaves out layers, to test the others."""
+        """Fork a student's process and wait until it is isolated. `without` leaves out layers, to test the others."""
         try:
             return cls._forked(zygote, limits, without)
         except (OSError, EOFError, wire.WireError):  # the zygote was killed: start another, once
@@ -49,7 +49,7 @@ class StudentProcess:
             raise
 
     def ask(self, request: Request, deadline: float) -> Answer:
-        """One request, one answer; `Broken` (fatal) when there is none."""
+        """Send one request and return the answer. Raises a fatal `Broken` when there is no answer."""
         try:
             wire.send(self.connection, request, deadline)
             answer: Answer = wire.receive(self.connection, deadline)
@@ -58,7 +58,7 @@ class StudentProcess:
             self.end()
             raise too_slow() from None
         except (EOFError, OSError):
-            raise self._cause_of_death() from None
+            raise self._why_it_ended() from None
         except wire.WireError as forged:
             self.end()
             raise Broken(
@@ -66,14 +66,14 @@ class StudentProcess:
             ) from None
 
     def memory(self, forget_peak: bool = False) -> dict[str, int]:
-        """The kernel's own count of the process's memory, in kB: VmRSS now and VmHWM at its peak."""
+        """The memory of the process in kB, measured by the kernel: VmRSS now and VmHWM at the peak."""
         self.status.settimeout(END_SECONDS)
         self.status.sendall(b"R" if forget_peak else b"M")
         found: dict[str, int] = json.loads(_line(self.status))
         return found
 
     def end(self) -> dict[str, Any]:
-        """Kill the process if it still lives, and return how it ended. A second call returns nothing new."""
+        """Kill the process if it still runs, and return how it ended. Only the first call knows."""
         try:
             self.status.settimeout(END_SECONDS)
             self.status.shutdown(socket.SHUT_WR)
@@ -85,13 +85,13 @@ class StudentProcess:
             self.connection.close()
             self.status.close()
 
-    def _cause_of_death(self) -> Broken:
-        """The process ended by itself: say why."""
+    def _why_it_ended(self) -> Broken:
+        """The process ended by itself. Say why."""
         select.select([self.status], [], [], END_SECONDS)
         ended = self.end()
         code = ended["exit"]
-        # Past its processor time the first process of a namespace gets SIGKILL, not SIGXCPU. The kernel counts that time
-        # in ticks, which may differ from the exact time by a fifth; half of it tells this death from others.
+        # At its limit of processor time, the first process of a namespace gets SIGKILL, not SIGXCPU. The kernel counts
+        # in ticks, which may be wrong by a fifth. So more than half of the limit means that time was the reason.
         used_up = code == -signal.SIGKILL and ended["cpu_seconds"] > self.limits.cpu_seconds / 2
         if used_up or code == -signal.SIGXCPU:
             return too_slow()

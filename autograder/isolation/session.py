@@ -1,7 +1,7 @@
-"""One submission in front of the examiner: its cells run in a sandboxed process, its functions ready to be called.
+"""One submission in a sandboxed process: its cells have run, and the examiner can call its functions.
 
-A cell or a call that kills the process costs only itself. The process is started again without that cell, and the
-other parts are examined. The time of the whole session is limited.
+If a cell or a call kills the process, only that cell or call is lost. A new process is started without the cell, and
+the other parts are examined. The time of the whole session is limited.
 """
 
 import re
@@ -22,19 +22,19 @@ from .zygote import Zygote
 
 @dataclass
 class CellRun:
-    """What became of a cell when it was run."""
+    """The result of running a cell."""
 
     cell: Cell
     output: str = ""
     broken: Broken | None = None
-    skip: bool = field(default=False, repr=False)  # it is not run again when the process has to be restarted
+    skip: bool = field(default=False, repr=False)  # do not run it again after a restart of the process
 
 
 class StudentSession:
-    """The transport of a `Student` whose code runs in a process of its own.
+    """The transport of a `Student` whose code runs in a separate process.
 
-    `may_lack` are the sandbox layers that this machine was accepted without; None accepts any. A process that lacks another
-    layer stops the session (`MissingLayers`), because nobody agreed to that.
+    `may_lack` are the sandbox layers that this machine may lack; None means any. If the process lacks another layer, the
+    session raises `MissingLayers`.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class StudentSession:
         self.limits = limits or exercise.limits
         self.device = zygote.device
         self.process: StudentProcess | None = None
-        self.left = self.limits.wall_seconds  # for the answers; the examiner's own time does not count
+        self.left = self.limits.wall_seconds  # time left for answers; the examiner's own time does not count
 
     def __enter__(self) -> "StudentSession":
         return self
@@ -76,14 +76,14 @@ class StudentSession:
             raise
 
     def memory(self, forget_peak: bool = False) -> dict[str, int]:
-        """What the kernel says of the process's memory; nothing when the process cannot be asked."""
+        """The memory of the process, measured by the kernel; empty if it cannot be measured."""
         try:
             return self._loaded().memory(forget_peak)
         except (OSError, ValueError):
             return {}
 
     def verdict_on(self, part: Part) -> Broken | None:
-        """Why this part does not exist, if a cell that broke is the reason."""
+        """The failure of the cell that should define this part, if there is one."""
         definition = re.compile(rf"^\s*(?:async\s+)?(?:def|class)\s+{part.name}\b|^{part.name}\s*=", re.MULTILINE)
         for run in self.cells:
             if run.broken and (run.cell.answers == part.name or definition.search(run.cell.source)):
@@ -91,7 +91,7 @@ class StudentSession:
         return None
 
     def gravest_cell(self) -> Verdict:
-        """What the cells alone say: a hang, exhausted memory or a dead process counts, an ordinary error does not."""
+        """The most serious verdict of the cells. A timeout, too much memory and a crash count; an ordinary error does not."""
         return gravest([Verdict.PASS, *(run.broken.verdict for run in self.cells if run.broken and run.skip)])
 
     def _ask(self, process: StudentProcess, request: Request) -> Answer:
@@ -119,7 +119,7 @@ class StudentSession:
         return self.process
 
     def _run(self, process: StudentProcess, run: CellRun) -> bool:
-        """Run one cell; False when it took the process with it."""
+        """Run one cell; False when it ended the process."""
         name = run.cell.name
         request = {"do": "cell", "source": run.cell.source, "name": name}
         try:

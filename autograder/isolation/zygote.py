@@ -1,6 +1,6 @@
-"""Start the zygote: the warm interpreter from which students' processes are forked.
+"""Start the zygote: the interpreter with everything imported, from which students' processes are forked.
 
-To import torch takes seconds, so this module does not: the zygote starts while its owner imports what it needs.
+Importing torch takes seconds. This module does not import it, so the zygote can start while its owner imports the rest.
 """
 
 import atexit
@@ -33,7 +33,7 @@ _shared: dict[str, "Zygote"] = {}
 
 
 def shared(device: str = "cpu") -> "Zygote":
-    """This process's own zygote, started at the first call; only its first student has to wait for it."""
+    """The zygote of this process. It starts at the first call; only the first student has to wait for it."""
     if device not in _shared:
         _shared[device] = Zygote(device, wait=False)
         atexit.register(_shared[device].close)
@@ -41,11 +41,11 @@ def shared(device: str = "cpu") -> "Zygote":
 
 
 class ZygoteError(UserError):
-    """The zygote could not be started; the message holds what it printed."""
+    """The zygote could not be started; the message contains what it printed."""
 
 
 class Zygote:
-    """A warm interpreter in a private root, from which students' processes are forked."""
+    """An interpreter in a private root folder, with everything imported, from which students' processes are forked."""
 
     def __init__(self, device: str = "cpu", without: tuple[str, ...] = (), wait: bool = True):
         self.device, self.without = device, tuple(without)
@@ -74,7 +74,7 @@ class Zygote:
         self.ready = False
 
     def wait_until_ready(self) -> None:
-        """Until it has imported everything."""
+        """Wait until the zygote has imported everything."""
         if self.ready:
             return
         self.control.settimeout(START_SECONDS)
@@ -87,7 +87,7 @@ class Zygote:
         self.ready = True
 
     def failure(self) -> ZygoteError:
-        """Close it, and say why it did not start."""
+        """Close the zygote, and return an error that says why it did not start."""
         size = os.fstat(self.log.fileno()).st_size
         printed = os.pread(self.log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
         self.close()
@@ -122,23 +122,23 @@ class Zygote:
         except OSError:
             cache = Path(self.spare)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES") if name in os.environ}
-        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        one["MALLOC_MMAP_THRESHOLD_"] = str(
-            2**16
-        )  # freed memory goes back at once, so the peak is what was really held
-        spare = dict.fromkeys(
-            ("TMPDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), self.spare
-        )  # goes when the zygote goes
-        return {"LANG": "C.UTF-8", "PATH": "", "MPLBACKEND": "agg", "MPLCONFIGDIR": str(cache), **spare, **one, **kept}
+        fixed = {"LANG": "C.UTF-8", "PATH": "", "MPLBACKEND": "agg", "MPLCONFIGDIR": str(cache)}
+        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        # Freed memory goes back to the system at once, so the peak is the memory that was really used.
+        malloc = {"MALLOC_MMAP_THRESHOLD_": str(2**16)}
+        # This folder is removed together with the zygote.
+        spare = dict.fromkeys(("TMPDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), self.spare)
+        return fixed | spare | one_thread | malloc | kept
 
     def fork(self, limits: Limits, without: tuple[str, ...] = ()) -> tuple[socket.socket, socket.socket]:
-        """Order a student's process. Returns our ends of its connection and of its supervisor's reports."""
+        """Request a student's process. Returns our ends of its connection and of its supervisor's reports."""
         self.wait_until_ready()
         connection, student_connection = socket.socketpair()
         status, supervisor_status = socket.socketpair()
-        order = {"limits": asdict(limits), "device": self.device, "without": without}
+        wanted = asdict(limits)
         if self.device == "cuda":
-            order["limits"]["memory_mb"] = None
+            wanted["memory_mb"] = None
+        order = {"limits": wanted, "device": self.device, "without": without}
         try:
             with student_connection, supervisor_status:
                 descriptors = [student_connection.fileno(), supervisor_status.fileno()]

@@ -1,1 +1,1 @@
-"""What a learner uses: `check` and `hint` in a notebook, `autograder check` on the command line, progress."""
+"""What a learner uses: `check` and `hint` in a notebook, `autograder check` on the command line, and progress."""

@@ -1,4 +1,4 @@
-"""A learner's own notebooks, checked in this process: no sandbox is needed against oneself, and it works everywhere."""
+"""Check a learner's own notebooks in this process. One's own code needs no sandbox, so this works on every system."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def notebook_of(exercise: Exercise, root: Path | None = None) -> Path:
 
 
 def namespace_of(cells: list[Cell]) -> tuple[dict[str, Any], list[str]]:
-    """Run the cells here; returns what they define, and what they raised."""
+    """Run the cells in this process. Returns what they define, and what they raised."""
     shell = new_shell()
     shell.reset(new_session=True)
     raised = []
@@ -41,7 +41,7 @@ def namespace_of(cells: list[Cell]) -> tuple[dict[str, Any], list[str]]:
 
 
 def examine_file(exercise: Exercise, path: Path, salt: str = "") -> tuple[list[PartResult], list[str]]:
-    """The results of a trusted notebook or script, part by part, and what its cells raised."""
+    """The results of all parts of a trusted notebook or script, and what its cells raised."""
     namespace, raised = _namespace_in(exercise, path)
     return examination(exercise).examine(Student(Local(namespace)), salt), raised
 
@@ -83,7 +83,7 @@ def _print_lesson(lesson: Lesson, lang: str, console: Console) -> None:
 
 
 def progress_table(lang: str, console: Console) -> None:
-    """Every exercise: what is done, what is open, and which mistakes are still to be overcome. Names are never cut."""
+    """Print how far each exercise is done, and how many mistakes are still to be overcome. Names are never cut."""
     table = Table(
         "",
         Column(Text("exercise", "练习")[lang], no_wrap=True, min_width=max(map(len, catalogue()))),
@@ -110,7 +110,7 @@ def progress_table(lang: str, console: Console) -> None:
 
 
 def first_open(exercises: list[Exercise]) -> Exercise | None:
-    """Where the learner stopped: the exercise checked last if it is not done, else the first that is not done."""
+    """The exercise to continue with: the one checked last if it is not done, otherwise the first that is not done."""
     known = progress.load()
 
     def done(exercise: Exercise) -> bool:

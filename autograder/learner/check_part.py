@@ -1,7 +1,6 @@
-"""Check one part of a learner's own work, and tell everything that helps to learn from it.
+"""Check one part of a learner's own work, and show everything that helps to learn from it.
 
-Unlike a graded report this shows inputs, answers and tracebacks: it is made in the learner's own process, about the
-learner's own code.
+Unlike a graded report this shows inputs, answers and tracebacks, because it runs in the learner's own process.
 """
 
 import inspect
@@ -31,7 +30,7 @@ MOST_NUMBERS = 12  # in an input that is shown in full
 
 
 def check_part(exercise: Exercise, part: Part, namespace: dict[str, Any]) -> Lesson:
-    """The report on a part, what its first failure was seen on, where to read and how to go on."""
+    """The report on a part, the evidence for its first failure, where to read and what to do next."""
     transport = NotebookTransport(namespace, part)
     student = Student(transport)
     with evidence.kept():
@@ -45,7 +44,7 @@ def check_part(exercise: Exercise, part: Part, namespace: dict[str, Any]) -> Les
 
 
 def _lesson_when_right(exercise: Exercise, part: Part, found: PartReport) -> Lesson:
-    """Before every part is right: the parts still open. Then: why it works and what to try next."""
+    """The parts that are still open; if there are none, why it works and what to try next."""
     done = progress.load().get(exercise.name, {})
     still_open = [p.name for p in exercise.parts if p is not part and done.get(p.name, {}).get("verdict") != "pass"]
     if still_open:
@@ -56,20 +55,22 @@ def _lesson_when_right(exercise: Exercise, part: Part, found: PartReport) -> Les
 def _failure(
     exercise: Exercise, result: PartResult, found: PartReport, student: Student, transport: NotebookTransport
 ) -> Failure:
-    """What is shown about the first promise that broke."""
+    """What is shown about the first broken promise."""
     part, first = result.part, result.first_broken
     assert first is not None
     assert first.broken is not None
-    where, mistake = section(exercise, part), found.mistake and found.mistake.text
+    where, mistake = section(exercise, part), found.mistake.text if found.mistake else None
     message, traceback, seen = first.broken.message, "", None
     if result.verdict is Verdict.MISSING:
         message = message if transport.defines(part.name) else _undefined(part)
     elif result.verdict is Verdict.TIMEOUT:
         traceback = shortened(transport.last_traceback())
     elif result.verdict is Verdict.ERROR:
-        examination(exercise).outcome(first.test, student, LEARNERS_SALT)  # again: only the last traceback is kept
+        examination(exercise).outcome(
+            first.test, student, LEARNERS_SALT
+        )  # again, because only the last traceback is kept
         found_at = transport.last_traceback()
-        if FAILED_LINE in found_at:  # otherwise no line of the learner's own failed
+        if FAILED_LINE in found_at:  # a line of the learner's own code failed
             message, traceback = _stopped(part), shortened(found_at)
     elif first.broken.evidence is not None:
         with evidence.kept():
@@ -94,18 +95,25 @@ def _stopped(part: Part) -> Text:
 
 
 def _inputs(seen: evidence.Evidence) -> str:
-    """`masked_attention(q=[2, 3], mask=[[1, 0], [1, 1]])`: numbers where they are few, shapes where they are many."""
+    """Such as `masked_attention(q=[2, 3], mask=[[1, 0], [1, 1]])`. Large tensors are shown as shapes."""
     assert seen.formula is not None
-    given: dict[Any, Any]
+    function = getattr(seen.formula, "formula", seen.formula)  # gradients are shown with the function they belong to
+    given: dict[Any, Any] = {}
     try:
-        given = inspect.signature(seen.formula).bind(*seen.args, **seen.kwargs).arguments
+        signature = inspect.signature(function)
+        for name, value in signature.bind(*seen.args, **seen.kwargs).arguments.items():
+            given |= value if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
     except (TypeError, ValueError):
         given = {**dict(enumerate(seen.args)), **seen.kwargs}
-    function = getattr(seen.formula, "formula", seen.formula)
-    return f"{function.__name__}({', '.join(f'{name}={_shown(value)}' for name, value in given.items())})"
+    called = getattr(function, "shown_as", function.__name__)
+    return f"{called}({', '.join(f'{name}={_shown(value)}' for name, value in given.items())})"
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_shown(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
     if not isinstance(value, torch.Tensor):
         return repr(value)
     if value.numel() > MOST_NUMBERS:

@@ -1,7 +1,7 @@
 """What a learner calls from a notebook: `check("masked_attention")` and `hint("masked_attention")`.
 
-The same suites as when marks count, run here against the notebook's own functions. Nothing heavy is imported before it
-is needed, so that the first cell of a notebook is quick.
+The same suites as in grading run here on the notebook's own functions. Large modules are imported only when they are
+needed, so that the first cell of a notebook is fast.
 """
 
 import sys
@@ -12,7 +12,7 @@ from autograder.language import Text, preferred
 
 
 class Card:
-    """A result that shows itself: HTML in a notebook, text elsewhere."""
+    """A result that a notebook shows as HTML, and everything else as text."""
 
     def __init__(self, text: str, html: str):
         self.text, self.html = text, html
@@ -25,7 +25,7 @@ class Card:
 
 
 def check(name: str, lang: str | None = None, namespace: dict[str, Any] | None = None) -> Card:
-    """Check your answer to one part, and say which mistake it is if it is one."""
+    """Check your answer to one part, and name the mistake if it is a known one."""
     from autograder.reports import card
 
     from .check_part import check_part
@@ -39,7 +39,7 @@ def check(name: str, lang: str | None = None, namespace: dict[str, Any] | None =
 
 
 def hint(name: str, step: int | None = None, lang: str | None = None) -> Card:
-    """The next hint about one part; asking again gives the one after. `step` goes back to one, counted from 1."""
+    """The next hint about one part. `step` shows a certain hint again, counted from 1."""
     from autograder.hints import hints
     from autograder.reports import card
 

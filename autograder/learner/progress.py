@@ -1,8 +1,8 @@
-"""What a learner has done so far, kept between sessions: parts, points, hints taken, mistakes met and overcome.
+"""A learner's progress, kept between sessions: parts, points, hints taken, mistakes met and overcome.
 
-It is one JSON file in the user's data folder (`autograder check` says where), or where AUTOGRADER_PROGRESS points; set to
-nothing, nothing is kept. A file that cannot be read is put aside under another name, never overwritten. Progress must not
-stand in the way of learning: where it cannot be written, it is not.
+It is one JSON file in the user's data folder (`autograder check` says where), or at the path in AUTOGRADER_PROGRESS. If
+that variable is empty, nothing is saved. A file that cannot be read is renamed, never overwritten. If the file cannot be
+written, `check` works without it.
 """
 
 import contextlib
@@ -23,17 +23,17 @@ from autograder.verdicts import Verdict
 
 PLACE = "AUTOGRADER_PROGRESS"
 SCHEMA = 1
-PATIENCE = 2  # seconds for another notebook that is just writing
+PATIENCE = 2  # seconds to wait for another notebook that is writing
 
-Entry = dict[str, Any]  # what is known of a part: see `untouched`
+Entry = dict[str, Any]  # what is known about a part: see `untouched`
 Exercises = dict[str, dict[str, Entry]]  # by exercise and by part
 
 
-_session: Exercises = {}  # where nothing can be kept, at least this session remembers
+_session: Exercises = {}  # if nothing can be saved, progress is kept for this session
 
 
 def place() -> Path | None:
-    """The file, or None when nothing is to be kept."""
+    """The file, or None if nothing should be saved."""
     chosen = os.environ.get(PLACE)
     if chosen is None:
         return platformdirs.user_data_path("attention-by-hand", appauthor=False) / "progress.json"
@@ -41,7 +41,7 @@ def place() -> Path | None:
 
 
 def load() -> Exercises:
-    """By exercise and part: see `untouched`."""
+    """What is known, by exercise and part (see `untouched`)."""
     path = place()
     if path is None:
         return _session
@@ -55,7 +55,7 @@ def load() -> Exercises:
 
 
 def record(exercise: Exercise, report: PartReport) -> None:
-    """Remember the outcome of one check. A part that is right overcomes every mistake met in it."""
+    """Remember the result of one check. When a part is right, all mistakes met in it are overcome."""
     with _changing(exercise.name, report.id) as entry:
         now = datetime.now().isoformat(timespec="seconds")
         found = {"verdict": str(report.verdict), "score": report.score}
@@ -70,15 +70,15 @@ def record(exercise: Exercise, report: PartReport) -> None:
 
 
 def next_hint(exercise: Exercise, part: str, steps: int) -> int:
-    """Which hint comes now, counted from 0; the last one stays."""
+    """The number of the next hint, counted from 0. After the last hint it is the last one again."""
     with _changing(exercise.name, part) as entry:
-        step = min(entry["hints"], steps - 1)
+        step: int = min(entry["hints"], steps - 1)
         entry["hints"] = step + 1
     return step
 
 
 def untouched() -> Entry:
-    """What is known of a part before its first check."""
+    """What is known about a part before its first check."""
     return {"verdict": "missing", "score": 0, "checks": 0, "checked": None, "right": None, "hints": 0, "mistakes": {}}
 
 
@@ -102,7 +102,7 @@ def _changing(exercise: str, part: str) -> Iterator[Entry]:
 
 
 def _sound(content: dict[str, Any]) -> Exercises:
-    """The exercises of a file as we write it; anything else raises."""
+    """The exercises of a progress file. Raises if it does not have the form that we write."""
     if content["schema"] != SCHEMA:
         raise ValueError(f"schema {content['schema']}")
     for parts in content["exercises"].values():

@@ -1,4 +1,4 @@
-"""A learner's progress as one page to keep: exercises, parts, mistakes met and overcome, in both languages."""
+"""A learner's progress as one HTML page: exercises, parts, mistakes met and overcome, in both languages."""
 
 from datetime import date
 from typing import Any
@@ -16,7 +16,7 @@ Row = dict[str, Any]  # what the template shows
 
 
 def page(lang: str) -> str:
-    """Self-contained HTML that loads and runs nothing; the reader chooses the language, `lang` comes first."""
+    """Self-contained HTML that loads and runs nothing. The reader can switch the language; it starts with `lang`."""
     style = own("progress.css")
     exercises = [_exercise(exercise, progress.load().get(exercise.name, {})) for exercise in catalogue().values()]
     about = {"lang": lang, "style": style, "digest": digest(style), "today": date.today().isoformat()}
@@ -40,11 +40,10 @@ def _exercise(exercise: Exercise, known: dict[str, progress.Entry]) -> Row:
 def _part(exercise: Exercise, part: Part, entry: progress.Entry | None) -> Row:
     entry = entry or progress.untouched()
     texts = {mistake.name: mistake.text for mistake in mistakes_of(exercise.module)} if entry["mistakes"] else {}
-    met = [
-        {"text": texts.get(name, Text(name, name)), "times": seen["times"],
-         "met": _day(seen["met"]), "overcome": _day(seen["overcome"])}
-        for name, seen in entry["mistakes"].items()
-    ]  # fmt: skip
+    met = []
+    for name, seen in entry["mistakes"].items():
+        days = {"met": _day(seen["met"]), "overcome": _day(seen["overcome"])}
+        met.append({"text": texts.get(name, Text(name, name)), "times": seen["times"], **days})
     return entry | {
         "name": part.name,
         "points": part.points,

@@ -1,7 +1,7 @@
 """Find a smaller input on which an answer is still wrong in the same way.
 
-The sizes of a probe are pairwise distinct, so axes of equal size are one and the same axis. Each size in turn is cut to
-its first few entries, in all tensors at once, and the cut stays if the answer is still about as wrong.
+The axes of test inputs have different sizes, so two axes of equal size mean the same thing. Each size in turn is cut to
+its first few entries, in all tensors at once. The cut is kept if the answer is still about as wrong.
 """
 
 from typing import Any
@@ -15,12 +15,12 @@ from autograder.exam.proxy import Student
 from autograder.student.nested import mapped, tensors
 from autograder.verdicts import Broken
 
-OUTER, INNER = (1, 2), (2, 3)  # what is tried for batches and heads, and for rows and columns
-STILL_WRONG = 0.01  # of how far off it was: anything less may be another fault, or rounding
+OUTER, INNER = (1, 2), (2, 3)  # sizes tried for batches and heads, and for rows and columns
+STILL_WRONG = 0.01  # share of the first error; a smaller error may be another fault, or rounding
 
 
 def smallest(student: Student, part: Part, seen: Evidence) -> Evidence:
-    """The evidence on the smallest input found, or as it is when it cannot be made smaller."""
+    """The evidence on the smallest input found; `seen` itself if it cannot be made smaller."""
     if seen.formula is None or seen.yours is None or isinstance(seen.formula, Derivative):
         return seen
     if part.kind != "function" or seen.formula.__name__ != part.name:
@@ -37,7 +37,7 @@ def smallest(student: Student, part: Part, seen: Evidence) -> Evidence:
 
 
 def _wrong_on(student: Student, args: tuple[Any, ...], before: Evidence) -> Evidence | None:
-    """What is seen with these arguments, if it is the same kind of wrong."""
+    """The evidence with these arguments, if the answer is wrong in the same way."""
     assert before.formula is not None
     try:
         agree(getattr(student, before.formula.__name__)(*args, **before.kwargs), before.formula, *args, **before.kwargs)
@@ -46,7 +46,7 @@ def _wrong_on(student: Student, args: tuple[Any, ...], before: Evidence) -> Evid
         if seen and seen.yours is not None and _finite(seen) == _finite(before):
             return seen if not _finite(seen) or seen.off >= STILL_WRONG * before.off else None
     except Exception:
-        return None  # the reference itself has no answer to such arguments
+        return None  # the reference itself fails on these arguments
     return None
 
 
@@ -59,7 +59,7 @@ def _inner_sizes(seen: Evidence) -> set[int]:
 
 
 def _numbers(seen: Evidence) -> set[int]:
-    """Whole numbers that may be cut: none beside a tensor, whose entries may speak of them as lengths or positions."""
+    """Whole numbers that may be made smaller. Not if there are tensors, which may contain such lengths or positions."""
     alone = not tensors(seen.args)
     return {value for value in seen.args if alone and type(value) is int}
 

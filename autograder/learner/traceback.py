@@ -1,4 +1,4 @@
-"""A learner's error as Python would show it, cut to the learner's own cells."""
+"""A traceback in Python's style that shows only the learner's own cells."""
 
 import linecache
 import sys
@@ -6,12 +6,12 @@ from types import CodeType
 from typing import Any
 
 CONTEXT = 2  # lines shown before and after
-FAILED_LINE = "---->"  # what stands before the line that failed
-MOST_LINES = 24  # endless recursion has thousands
+FAILED_LINE = "---->"  # in front of the line that failed
+MOST_LINES = 24  # an endless recursion has thousands
 
 
 def traceback_of(raised: BaseException, namespace: dict[str, Any]) -> str:
-    """The frames of the learner's own code, the innermost last, each with the line that failed and its neighbours."""
+    """The frames of the learner's own code, the innermost last. Each shows the line that failed and its neighbours."""
     frames, step = [], raised.__traceback__
     while step is not None:
         if step.tb_frame.f_globals is namespace:
@@ -21,7 +21,7 @@ def traceback_of(raised: BaseException, namespace: dict[str, Any]) -> str:
 
 
 def shortened(traceback: str) -> str:
-    """The outermost and the innermost lines, without the colon of an error that says nothing."""
+    """The first and last lines of a long traceback. An error without a message loses its colon."""
     lines = traceback.removesuffix(": ").split("\n")
     if len(lines) > MOST_LINES:
         lines[MOST_LINES // 2 : -MOST_LINES // 2] = ["…"]
@@ -38,7 +38,7 @@ def _frame(code: CodeType, failed: int) -> str:
 
 
 def _place(filename: str) -> str:
-    """`Cell In[3]` where IPython knows the cell, the file otherwise. IPython before 8.7 does not say."""
+    """`Cell In[3]` if IPython knows the cell (from version 8.7 on), otherwise the file."""
     ipython = sys.modules.get("IPython")
     shell = ipython and ipython.get_ipython()
     named = getattr(shell.compile, "format_code_name", None) if shell else None

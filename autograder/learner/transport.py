@@ -1,4 +1,4 @@
-"""The way to the notebook that is being worked on: its functions are called in this process."""
+"""The transport to the learner's own notebook: its functions are called in this process."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .traceback import traceback_of
 
 
 class RememberingPerformer(Performer):
-    """Keeps the last error it met, with its traceback."""
+    """Keeps the last error, with its traceback."""
 
     raised: BaseException | None = None
 
@@ -22,7 +22,7 @@ class RememberingPerformer(Performer):
 
 
 class NotebookTransport(Local):
-    """Asks the notebook's own namespace. An interrupt ends the whole check, not one promise of many."""
+    """Calls functions in the notebook's namespace. An interrupt ends the whole check, not just one promise."""
 
     performer_class = RememberingPerformer
     performer: RememberingPerformer
@@ -46,6 +46,6 @@ class NotebookTransport(Local):
         return name in self.performer.namespace
 
     def last_traceback(self) -> str:
-        """The traceback of the last error without any frame of ours or of PyTorch; empty when there was none."""
+        """The traceback of the last error, without our frames and PyTorch's; empty if there was no error."""
         raised = self.performer.raised
         return "" if raised is None else traceback_of(raised, self.performer.namespace)

@@ -1,4 +1,4 @@
-"""Check a notebook again whenever it is saved, beginning where the learner stopped."""
+"""Check a notebook again whenever it is saved, starting with the exercise where the learner stopped."""
 
 import time
 from datetime import datetime
@@ -21,7 +21,7 @@ ALL_DONE = Text("every exercise is done", "全部练习都完成了")
 
 
 def watch(exercises: list[Exercise], lang: str, console: Console, root: Path | None = None) -> None:
-    """Until Ctrl-C. Begins with the exercise that is under way; the table comes first and last, not between."""
+    """Watch until Ctrl-C, starting with the exercise in progress. The table is shown only at the start and at the end."""
     paths = {exercise: notebook_of(exercise, root) for exercise in exercises}
     try:
         seen = {exercise: _saved(path) for exercise, path in paths.items()}
@@ -46,7 +46,7 @@ def watch(exercises: list[Exercise], lang: str, console: Console, root: Path | N
 
 
 def _saved(path: Path) -> tuple[int, int] | None:
-    """Changes whenever the file is saved; None while there is none, as in the middle of a save."""
+    """A value that changes whenever the file is saved; None if there is no file, for example during a save."""
     try:
         about = path.stat()
     except OSError:

@@ -464,7 +464,7 @@ def takes_the_logarithm_to_base_two(kind, n, d, k=None):
 
 @mistake(
     "path_and_cost",
-    en="An unknown kind returns None: no branch fits and the function ends in silence. Raise ValueError.",
+    en="An unknown kind returns None: no branch fits and the function ends silently. Raise ValueError.",
     zh="未知的 kind 返回了 None：没有分支符合，函数就悄悄结束了。应抛出 ValueError。",
 )
 def falls_through_in_silence(kind, n, d, k=None):

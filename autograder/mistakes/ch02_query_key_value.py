@@ -24,7 +24,7 @@ def forgets_to_transpose(x, Wq, Wk, Wv, bq=None, bk=None, bv=None):
 
 @mistake(
     "project_qkv",
-    en="The tokens stand in columns, as in W x. In this course each token is a row: x W.T.",
+    en="The tokens are in columns, as in W x. In this course each token is a row: x W.T.",
     zh="词元排成了列（W x 的写法）。本课里每个词元是一行：x W.T。",
 )
 def leaves_the_tokens_in_columns(x, Wq, Wk, Wv, bq=None, bk=None, bv=None):
@@ -233,7 +233,7 @@ def transposes_in_place(x, Wq, Wk, Wv, bq=None, bk=None, bv=None):
 
 @mistake(
     "fixed_mixing",
-    en="The softmax is missing: the rows of M are no weights yet.",
+    en="The softmax is missing: the rows of M are not weights yet.",
     zh="少了 softmax：M 的各行还不是权重。",
 )
 def forgets_the_softmax(x, M):
@@ -374,7 +374,7 @@ def forgets_the_output_projection(kind, n, d):
 
 @mistake(
     "count_parameters",
-    en="An output projection is counted for «qkv». There are three matrices: Wq, Wk, Wv.",
+    en="An output projection is counted for `qkv`. There are three matrices: Wq, Wk, Wv.",
     zh="给「qkv」也算了输出投影。这里只有三个矩阵：Wq、Wk、Wv。",
 )
 def counts_an_output_projection_too_many(kind, n, d):
@@ -392,7 +392,7 @@ def counts_tokens_times_features(kind, n, d):
 
 @mistake(
     "count_parameters",
-    en="A value projection is counted for «fixed». `fixed_mixing` mixes x itself and learns M alone.",
+    en="A value projection is counted for `fixed`. `fixed_mixing` mixes x itself and learns M alone.",
     zh="给「fixed」也算了值的投影。`fixed_mixing` 直接混合 x，要学的只有 M。",
 )
 def counts_a_projection_for_fixed(kind, n, d):
@@ -446,7 +446,7 @@ def counts_the_work(kind, n, d):
 
 @mistake(
     "count_parameters",
-    en="Every kind that is not «fixed» or «qkv» is taken for «multi_head». Raise ValueError for a kind nobody knows.",
+    en="Every kind that is not `fixed` or `qkv` is taken for `multi_head`. Raise ValueError for an unknown kind.",
     zh="凡不是「fixed」或「qkv」的都当成了「multi_head」。不认识的 kind 应抛出 ValueError。",
 )
 def accepts_any_kind(kind, n, d):
@@ -455,7 +455,7 @@ def accepts_any_kind(kind, n, d):
 
 @mistake(
     "count_parameters",
-    en="An unknown kind returns None: no branch fits and the function ends in silence. Raise ValueError.",
+    en="An unknown kind returns None: no branch fits and the function ends silently. Raise ValueError.",
     zh="未知的 kind 返回了 None：没有分支符合，函数就悄悄结束了。应抛出 ValueError。",
 )
 def falls_through_in_silence(kind, n, d):

@@ -269,7 +269,7 @@ def ignores_the_scale_argument(q, k, v, mask=None, scale=None):
 
 @mistake(
     "scaled_dot_product_attention",
-    en="`scale=0.0` is taken as «not given», because 0.0 is false in `scale or …`. Ask `scale is None`.",
+    en="`scale=0.0` is treated as not given, because 0.0 is false in `scale or …`. Ask `scale is None`.",
     zh="`scale=0.0` 被当成了「没有给」，因为在 `scale or …` 里 0.0 为假。应判断 `scale is None`。",
 )
 def takes_scale_zero_as_not_given(q, k, v, mask=None, scale=None):
@@ -346,9 +346,9 @@ def overflows_on_large_scores(q, k, v, mask=None, scale=None):
 
 @mistake(
     "scaled_dot_product_attention",
-    en="Large scores overflow, and `nan_to_num` turns the NaN into zeros: the query then hears nobody. Subtract the row's maximum "
+    en="Large scores overflow, and `nan_to_num` turns the NaN into zeros: the query then gets no value at all. Subtract the row's maximum "
     "before the exponential, or use torch.softmax.",
-    zh="分数大时溢出，`nan_to_num` 又把 NaN 变成了 0：这个查询就谁也听不到了。应在取指数之前减去该行的最大值，或使用 torch.softmax。",
+    zh="分数大时溢出，`nan_to_num` 又把 NaN 变成了 0：这个查询就得不到任何值了。应在取指数之前减去该行的最大值，或使用 torch.softmax。",
 )
 def hides_the_overflow(q, k, v, mask=None, scale=None):
     powers = _scores(q, k, scale).exp()
@@ -389,7 +389,7 @@ def transposes_all_axes(q, k, v, mask=None, scale=None):
 
 @mistake(
     "scaled_dot_product_attention",
-    en="The mask is inverted (True was taken as «drop»). Here True means «may look».",
+    en="The mask is inverted: True was taken to mean drop. Here True means may look.",
     zh="掩码反了（把 True 当成了「丢弃」）。本课约定 True 表示「可以看」。",
 )
 def inverts_the_mask(q, k, v, mask=None, scale=None):

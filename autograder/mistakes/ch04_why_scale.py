@@ -31,7 +31,7 @@ def returns_the_standard_deviation(d_k, var_q=1.0, var_k=1.0, mean_q=0.0, mean_k
 
 @mistake(
     "score_variance",
-    en="√d_k stands where d_k should. √d_k is the standard deviation's factor; the variance has d_k.",
+    en="√d_k is used in place of d_k. √d_k is the standard deviation's factor; the variance has d_k.",
     zh="该用 d_k 的地方用了 √d_k。√d_k 是标准差的因子，方差的因子是 d_k。",
 )
 def takes_the_root_of_the_width(d_k, var_q=1.0, var_k=1.0, mean_q=0.0, mean_k=0.0):
@@ -58,8 +58,8 @@ def loses_a_degree_of_freedom(d_k, var_q=1.0, var_k=1.0, mean_q=0.0, mean_k=0.0)
 
 @mistake(
     "score_variance",
-    en="The means are ignored. They do not move only the centre: each mean lets the other side's variance through.",
-    zh="忽略了均值。均值不只是平移：每个均值都会把另一侧的方差放大。",
+    en="The means are ignored. They move more than the centre: each mean also brings in the other side's variance.",
+    zh="忽略了均值。均值不只是平移：每个均值都会把另一侧的方差也带进来。",
 )
 def ignores_the_means(d_k, var_q=1.0, var_k=1.0, mean_q=0.0, mean_k=0.0):
     return d_k * var_q * var_k
@@ -121,7 +121,7 @@ def _normal(generator, *shape):
 
 @mistake(
     "sample_scores",
-    en="The scores are divided by √d_k. Here the bare dot products are wanted.",
+    en="The scores are divided by √d_k. Return the bare dot products.",
     zh="分数已经除以了 √d_k。这里要的是没有缩放的点积。",
 )
 def scales_the_scores(d_k, samples, generator):
@@ -139,7 +139,7 @@ def averages_the_products(d_k, samples, generator):
 
 @mistake(
     "sample_scores",
-    en="The query is also the key. Then the mean is d_k instead of 0: draw the keys anew, from the same generator.",
+    en="The query is also the key. Then the mean is d_k instead of 0: draw the keys separately, from the same generator.",
     zh="键就是查询本身。这样均值是 d_k 而不是 0：键要用同一个生成器另外抽。",
 )
 def meets_itself(d_k, samples, generator):
@@ -177,7 +177,7 @@ def sums_over_the_samples(d_k, samples, generator):
 
 @mistake(
     "sample_scores",
-    en="Every query meets every key: [samples, samples]. Only row i with row i is wanted.",
+    en="Every query meets every key: [samples, samples]. Only row i with row i is needed.",
     zh="每个查询和每个键都算了一遍：[samples, samples]。只要第 i 行配第 i 行。",
 )
 def returns_every_pair(d_k, samples, generator):
@@ -270,7 +270,7 @@ def gives_nan_at_zero(weights):
 
 @mistake(
     "entropy",
-    en="A small number is added inside the logarithm. It bends every row; only a weight of exactly 0 needs care.",
+    en="A small number is added inside the logarithm. It changes every row; only a weight of exactly 0 needs care.",
     zh="在对数里加了一个小数。它让每一行都有偏差；只有恰好为 0 的权重才需要特别处理。",
 )
 def adds_an_epsilon(weights):

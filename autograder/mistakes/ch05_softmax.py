@@ -216,7 +216,7 @@ def returns_the_max(x, dim=-1):
 
 @mistake(
     "logsumexp",
-    en="The axis is still there with length 1. It must be gone: squeeze it, or sum without keepdim.",
+    en="The axis is still there with length 1. It must be removed: squeeze it, or sum without keepdim.",
     zh="这个轴还在，长度为 1。它应当被消去：用 squeeze，或求和时不要 keepdim。",
 )
 def keeps_the_axis(x, dim=-1):
@@ -353,7 +353,7 @@ def divides_by_the_root(x, temperature, dim=-1):
 @mistake(
     "temperature_softmax",
     en="The weights are raised to the power 1/T and shared out again: right on paper, but a weight that underflowed to 0 "
-    "stays 0 however hot it gets. Divide the scores before the softmax.",
+    "stays 0 however high the temperature is. Divide the scores before the softmax.",
     zh="先做 softmax，再取 1/T 次幂并重新归一化：纸面上正确，但已经下溢成 0 的权重，温度再高也还是 0。应在 softmax 之前除分数。",
 )
 def raises_the_weights_to_a_power(x, temperature, dim=-1):
@@ -404,13 +404,13 @@ def forgets_to_pass_the_axis_on(x, temperature, dim=-1):
 
 
 def _share_safely(x, mask, somewhere, dim):
-    """Forbidden scores become -inf, but only in rows that are not empty; what is left of those goes at the end."""
+    """Forbidden scores become -inf, but only in rows that are not empty; at the end forbidden weights become 0."""
     return right.stable_softmax(x.masked_fill(~mask & somewhere, -torch.inf), dim).masked_fill(~mask, 0.0)
 
 
 @mistake(
     "masked_softmax",
-    en="The mask is inverted (True was taken as «drop»).",
+    en="The mask is inverted: True was taken to mean drop.",
     zh="掩码反了（把 True 当成了「丢弃」）。",
 )
 def inverts_the_mask(x, mask, dim=-1):
@@ -666,7 +666,7 @@ def builds_the_jacobian(p, grad):
 
 @mistake(
     "softmax_vjp",
-    en="The Jacobian is not stored, but it is still gone through row by row: n² work. Σ p·grad is the same for all "
+    en="The Jacobian is not stored, but it is still computed row by row: n² work. Σ p·grad is the same for all "
     "entries of a row, so compute it once.",
     zh="没有存下雅可比矩阵，却仍逐行把它算了一遍：计算量是 n²。同一行里 Σ p·grad 对每个元素都相同，只需算一次。",
 )

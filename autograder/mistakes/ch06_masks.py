@@ -30,7 +30,7 @@ def aligns_to_the_upper_left(q_len, k_len=None):
 
 @mistake(
     "causal_mask",
-    en="The mask is upside down: True marks the future. Here True means «may look».",
+    en="The mask is upside down: True marks the future. Here True means may look.",
     zh="掩码反了：True 标的是未来。本课约定 True 表示「可以看」。",
 )
 def marks_the_future(q_len, k_len=None):
@@ -162,7 +162,7 @@ def adds_only_one_axis(lengths, max_len):
 
 @mistake(
     "padding_mask",
-    en="Padded queries are hidden too. Hide only the keys: what a padded query computes is never read, and an empty row only makes trouble.",
+    en="Padded queries are hidden too. Hide only the keys: what a padded query computes is never read, and an empty row only causes problems.",
     zh="连填充位置的查询也遮住了。只需遮键：填充查询算出什么都没人读，空行反而添麻烦。",
 )
 def hides_padded_queries_too(lengths, max_len):
@@ -290,7 +290,7 @@ def takes_nn_mha_as_it_is(mask, source):
 
 @mistake(
     "adapt_mask",
-    en="The additive mask is turned to bool by its value: 0 became «drop». In an additive mask 0 means keep.",
+    en="The additive mask is turned to bool by its value: 0 was taken to mean drop. In an additive mask 0 means keep.",
     zh="把加性掩码直接转成布尔值：0 变成了「丢弃」。加性掩码中 0 表示保留。",
 )
 def reads_additive_zero_as_drop(mask, source):
@@ -308,7 +308,7 @@ def inverts_the_sdpa_mask(mask, source):
 
 @mistake(
     "adapt_mask",
-    en="In the 0/1 mask, 1 was taken as «drop»: it means keep.",
+    en="In the 0/1 mask, 1 was taken to mean drop. It means keep.",
     zh="在 0/1 掩码里把 1 当成了「丢弃」：1 表示保留。",
 )
 def reads_one_as_drop(mask, source):
@@ -372,7 +372,7 @@ def takes_key_padding_as_it_is(mask, source):
 
 @mistake(
     "adapt_mask",
-    en="An unknown source is accepted in silence. Raise ValueError.",
+    en="An unknown source is accepted silently. Raise ValueError.",
     zh="未知的 source 被默默接受了。应抛出 ValueError。",
 )
 def accepts_any_source(mask, source):
@@ -381,7 +381,7 @@ def accepts_any_source(mask, source):
 
 @mistake(
     "adapt_mask",
-    en="An unknown source returns None: no branch fits and the function ends in silence. Raise ValueError.",
+    en="An unknown source returns None: no branch fits and the function ends silently. Raise ValueError.",
     zh="未知的 source 返回了 None：没有分支符合，函数就悄悄结束了。应抛出 ValueError。",
 )
 def falls_through_in_silence(mask, source):
@@ -421,7 +421,7 @@ def _attend(weights, v):
 
 @mistake(
     "masked_attention",
-    en="The mask is inverted (True was taken as «drop»).",
+    en="The mask is inverted: True was taken to mean drop.",
     zh="掩码反了（把 True 当成了「丢弃」）。",
 )
 def inverts_the_mask(q, k, v, mask):
@@ -468,7 +468,7 @@ def renormalises_after_the_softmax(q, k, v, mask):
 
 @mistake(
     "masked_attention",
-    en="A small number is added to the sum to avoid 0/0. It bends every row, and in float16 it vanishes and the NaN is back. "
+    en="A small number is added to the sum to avoid 0/0. It changes every row, and in float16 it vanishes and the NaN is back. "
     "Treat the empty row as a case of its own.",
     zh="为避免 0/0，在分母上加了一个小数。它让每一行都略有偏差；在 float16 下它会消失，NaN 又回来了。空行应当单独处理。",
 )
@@ -489,8 +489,8 @@ def adds_the_mask_as_a_number(q, k, v, mask):
 
 @mistake(
     "masked_attention",
-    en="Forbidden scores get a small negative number such as −10: large scores still shine through.",
-    zh="禁止位置的分数只设成 −10 之类的小负数：分数大时仍会透出来。",
+    en="Forbidden scores get a small negative number such as −10: some of the weight still goes there. Use −inf.",
+    zh="禁止位置的分数只设成 −10 之类的小负数：仍有一部分权重漏过去。要用 −inf。",
 )
 def fills_with_a_small_negative(q, k, v, mask):
     weights = torch.softmax(_scores(q, k).masked_fill(~mask, -10.0), -1)
@@ -527,7 +527,7 @@ def leaves_nan_in_the_weights(q, k, v, mask):
 
 @mistake(
     "masked_attention",
-    en="Where a query may look nowhere the output is cleaned, but its gradient is NaN: an −inf bias was added to every score of the row.",
+    en="Where a query may look nowhere the output is cleaned, but its gradient is NaN: a −inf bias was added to every score of the row.",
     zh="哪里都不许看的查询，输出清理干净了，梯度却是 NaN：整行分数都加上了 −inf。",
 )
 def leaves_nan_in_the_gradient(q, k, v, mask):
@@ -543,7 +543,7 @@ def leaves_nan_in_the_gradient(q, k, v, mask):
     zh="掩码转置了：行是查询，列是键。",
 )
 def transposes_the_mask(q, k, v, mask):
-    if q.shape[-2] != k.shape[-2]:  # the real thing would stop here, for the transposed mask does not fit
+    if q.shape[-2] != k.shape[-2]:  # here real code would raise an error, because the transposed mask does not fit
         return right.masked_attention(q, k, v, mask)
     return right.masked_attention(q, k, v, mask.transpose(-2, -1))
 
@@ -554,7 +554,7 @@ def transposes_the_mask(q, k, v, mask):
     zh="每个序列一个的掩码被当成了每个头一个：大小为 1 的轴丢了，而 B = H 时形状照样对得上。请保留 [B, 1, …]。",
 )
 def takes_the_batch_for_the_heads(q, k, v, mask):
-    if mask.dim() == 4 and mask.shape[1] == 1:  # the real thing would stop unless B = H; we go round again
+    if mask.dim() == 4 and mask.shape[1] == 1:  # real code would fail unless B = H; here the batch is repeated
         mask = mask[torch.arange(q.shape[1]) % mask.shape[0], 0]
     return right.masked_attention(q, k, v, mask)
 
@@ -592,7 +592,7 @@ def returns_the_weights_first(q, k, v, mask):
 
 @mistake(
     "masked_attention",
-    en="The mask you were given is changed in place to spare blind queries. Work on a copy: `mask = mask | blind`, not `mask |= blind`.",
+    en="The mask you were given is changed in place to spare queries that may look nowhere. Work on a copy: `mask = mask | blind`, not `mask |= blind`.",
     zh="为了照顾哪里都不许看的查询，原地改动了传入的掩码。请在副本上操作：写 `mask = mask | blind`，不要写 `mask |= blind`。",
 )
 def changes_the_mask_in_place(q, k, v, mask):

@@ -1,4 +1,4 @@
-"""Chapter 7: dropout that drops the wrong thing, at the wrong time, or says the wrong thing about it."""
+"""Chapter 7: dropout that drops the wrong thing, at the wrong time, or returns the wrong weights."""
 
 import torch
 
@@ -7,6 +7,11 @@ from autograder.reference import ch07_dropout as right
 from . import mistake
 
 # attention_dropout
+
+
+def _refuse_as_the_reference_does(function, *args):
+    """Raise what the right function raises on these arguments. Its result is thrown away."""
+    function(*args)
 
 
 def _keep(weights, p, generator):
@@ -47,7 +52,7 @@ def multiplies_instead_of_dividing(weights, p, training, generator=None):
     zh="留下的权重除以了 p。留下的占 1 − p，所以应除以 1 − p。",
 )
 def divides_by_p(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return weights * _keep(weights, p, generator) / p if training and p else weights
 
 
@@ -67,13 +72,13 @@ def takes_p_as_keep_probability(weights, p, training, generator=None):
 )
 def compares_the_wrong_way_round(weights, p, training, generator=None):
     keep = torch.rand(weights.shape, generator=generator, device=weights.device) < p
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return right.surviving(weights, keep, p) if training else weights
 
 
 @mistake(
     "attention_dropout",
-    en="Each row is normalised again after dropout. Its sum is 1 now, but a kept weight depends on which others fell, "
+    en="Each row is normalised again after dropout. Its sum is 1 now, but a kept weight depends on which others were dropped, "
     "and the expectation is wrong. Multiply by 1 / (1 − p) only.",
     zh="dropout 之后又把每行重新归一化。和是 1 了，但每个留下的权重都取决于别的谁被丢掉，期望也不对。只乘 1 / (1 − p)。",
 )
@@ -93,7 +98,7 @@ def drops_outside_training_too(weights, p, training, generator=None):
 
 @mistake(
     "attention_dropout",
-    en="`training` is the wrong way round: it drops outside training and rests while training.",
+    en="`training` is the wrong way round: it drops outside training and does nothing in training.",
     zh="`training` 用反了：不训练时在丢，训练时反而不丢。",
 )
 def drops_only_outside_training(weights, p, training, generator=None):
@@ -102,11 +107,11 @@ def drops_only_outside_training(weights, p, training, generator=None):
 
 @mistake(
     "attention_dropout",
-    en="`p` never arrives: a fixed 0.1 acts, whatever is asked for.",
+    en="`p` is never used: a fixed 0.1 acts, whatever is asked for.",
     zh="`p` 根本没有传进去：无论要多少，起作用的总是固定的 0.1。",
 )
 def drops_a_tenth_whatever_p_is(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return right.attention_dropout(weights, 0.1, training, generator)
 
 
@@ -116,17 +121,17 @@ def drops_a_tenth_whatever_p_is(weights, p, training, generator=None):
     zh="p = 1 时得到 NaN：0 / 0。全部丢掉，结果应为 0。",
 )
 def gives_nan_at_one(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return weights * _keep(weights, p, generator) / (1 - p) if training else weights
 
 
 @mistake(
     "attention_dropout",
-    en="p = 1 stops with ZeroDivisionError, for 1 / (1 − p) has no value there. Treat p = 1 as a case of its own: zeros.",
+    en="p = 1 stops with ZeroDivisionError, because 1 / (1 − p) has no value there. Treat p = 1 as a case of its own: zeros.",
     zh="p = 1 时因 1 / (1 − p) 除以零而中断。应单独处理 p = 1：返回 0。",
 )
 def divides_by_zero_at_one(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return weights * _keep(weights, p, generator) * (1 / (1 - p)) if training else weights
 
 
@@ -156,7 +161,7 @@ def keeps_everything_at_one(weights, p, training, generator=None):
     zh="为避免 0 / 0，给 1 − p 加了一个小数。每个留下的权重都略小了一点。应单独处理 p = 1。",
 )
 def adds_an_epsilon(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return weights * _keep(weights, p, generator) / (1 - p + 1e-8) if training else weights
 
 
@@ -183,7 +188,7 @@ def leaves_the_check_to_bernoulli(weights, p, training, generator=None):
 
 @mistake(
     "attention_dropout",
-    en="A p outside [0, 1] raises AssertionError. `assert` is for your own slips and can be switched off: raise ValueError.",
+    en="A p outside [0, 1] raises AssertionError. `assert` is for your own errors and can be switched off: raise ValueError.",
     zh="p 不在 [0, 1] 内时抛出 AssertionError。`assert` 是用来抓自己的疏忽的，还可以被关掉：应抛出 ValueError。",
 )
 def asserts_instead_of_raising(weights, p, training, generator=None):
@@ -193,7 +198,7 @@ def asserts_instead_of_raising(weights, p, training, generator=None):
 
 @mistake(
     "attention_dropout",
-    en="`generator` is not used: the same seed drops different weights each time. Hand it to torch.rand or bernoulli.",
+    en="`generator` is not used: the same seed drops different weights each time. Pass it to torch.rand or bernoulli.",
     zh="没有用 `generator`：种子相同，每次丢掉的却不同。应把它交给 torch.rand 或 bernoulli。",
 )
 def ignores_the_generator(weights, p, training, generator=None):
@@ -216,7 +221,7 @@ def fixes_the_seed_inside(weights, p, training, generator=None):
     zh="只为最后两个轴抽了一个模式，所有序列和头共用。应为每个权重各抽一个数。",
 )
 def shares_one_pattern(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return (
         right.surviving(weights, _keep(weights[(0,) * (weights.dim() - 2)], p, generator), p) if training else weights
     )
@@ -228,7 +233,7 @@ def shares_one_pattern(weights, p, training, generator=None):
     zh="丢掉的是整个键：一列要么对所有查询都没了，要么都在。应为每个权重各抽一个数。",
 )
 def drops_whole_keys(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return right.surviving(weights, _keep(weights[..., :1, :], p, generator), p) if training else weights
 
 
@@ -238,7 +243,7 @@ def drops_whole_keys(weights, p, training, generator=None):
     zh="丢掉的是整个查询：一行要么全没了，要么完整。应为每个权重各抽一个数。",
 )
 def drops_whole_queries(weights, p, training, generator=None):
-    right.attention_dropout(weights, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, weights, p, False)
     return right.surviving(weights, _keep(weights[..., :1], p, generator), p) if training else weights
 
 
@@ -340,7 +345,7 @@ def drops_in_evaluation(q, k, v, p, training, mask=None, generator=None):
 
 @mistake(
     "attention_with_dropout",
-    en="`training` is the wrong way round: dropout rests while training and acts outside it.",
+    en="`training` is the wrong way round: dropout does nothing in training and acts outside it.",
     zh="`training` 用反了：训练时不丢，不训练时反而在丢。",
 )
 def rests_while_training(q, k, v, p, training, mask=None, generator=None):
@@ -349,11 +354,11 @@ def rests_while_training(q, k, v, p, training, mask=None, generator=None):
 
 @mistake(
     "attention_with_dropout",
-    en="The `p` you were given never reaches the dropout: it always drops 0.1. Hand it on.",
+    en="The `p` you were given never reaches the dropout: it always drops 0.1. Pass it on.",
     zh="给你的 `p` 没有传到 dropout：它总是丢 0.1。要把它传下去。",
 )
 def never_hands_p_on(q, k, v, p, training, mask=None, generator=None):
-    right.attention_dropout(q, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, q, p, False)
     return right.attention_with_dropout(q, k, v, 0.1, training, mask, generator)
 
 
@@ -363,7 +368,7 @@ def never_hands_p_on(q, k, v, p, training, mask=None, generator=None):
     zh="什么也没丢：算出了丢弃后的权重，乘 v 的却还是原来的。",
 )
 def throws_the_dropped_weights_away(q, k, v, p, training, mask=None, generator=None):
-    right.attention_dropout(q, p, False)
+    _refuse_as_the_reference_does(right.attention_dropout, q, p, False)
     return right.attention_with_dropout(q, k, v, p, False, mask)
 
 
@@ -463,7 +468,7 @@ def mixes_without_rescaling(q, k, v, p, training, mask=None, generator=None):
 
 @mistake(
     "attention_with_dropout",
-    en="`generator` never reaches the dropout. Hand it on.",
+    en="`generator` never reaches the dropout. Pass it on.",
     zh="`generator` 没有传到 dropout。要把它传下去。",
 )
 def never_hands_the_generator_on(q, k, v, p, training, mask=None, generator=None):
@@ -492,7 +497,7 @@ def ignores_the_mask(q, k, v, p, training, mask=None, generator=None):
 
 @mistake(
     "attention_with_dropout",
-    en="The mask is inverted: True means «may look».",
+    en="The mask is inverted: True means may look.",
     zh="掩码反了：True 表示「可以看」。",
 )
 def inverts_the_mask(q, k, v, p, training, mask=None, generator=None):
@@ -533,7 +538,7 @@ def returns_the_weights_first(q, k, v, p, training, mask=None, generator=None):
 @mistake(
     "attention_with_dropout",
     en="Only the output is returned. Return the pair (out, weights).",
-    zh="只返回了输出。应返回一对 (out, weights)。",
+    zh="只返回了输出。应返回一对值 (out, weights)。",
 )
 def returns_the_output_only(q, k, v, p, training, mask=None, generator=None):
     return right.attention_with_dropout(q, k, v, p, training, mask, generator)[0]

@@ -8,7 +8,7 @@ from . import mistake
 
 
 def _keep(x, p):
-    """Which entries survive. Always drawn from the same numbers, so that a mistake behaves the same whenever it is asked."""
+    """Which entries survive. The seed is fixed, so that a mistake gives the same answer every time."""
     generator = torch.Generator(x.device).manual_seed(0)
     return torch.rand(x.shape, generator=generator, device=x.device) >= p
 
@@ -63,7 +63,7 @@ class MultipliesByTheTemperature(_Steps):
 
 @mistake(
     "ScaledDotProductAttention",
-    en="The scores are divided by √d_k and the temperature is ignored. Divide by `temperature`; the caller passes √d_k if he wants it.",
+    en="The scores are divided by √d_k and the temperature is ignored. Divide by `temperature`; the caller passes √d_k if it is needed.",
     zh="分数除以了 √d_k，而忽略了温度。应除以 `temperature`；想要 √d_k 的调用者会自己传进来。",
 )
 class DividesByTheRootInstead(_Steps):
@@ -206,13 +206,18 @@ class DividesInPlace(_Steps):
 # expand_kv
 
 
+def _refuse_as_the_reference_does(function, *args):
+    """Raise what the right function raises on these arguments. Its result is thrown away."""
+    function(*args)
+
+
 @mistake(
     "expand_kv",
     en="The heads are repeated in turn, 0 1 2 0 1 2: that is `repeat`. Neighbours share, 0 0 1 1 2 2: `repeat_interleave`.",
     zh="各头被轮流重复：0 1 2 0 1 2，这是 `repeat`。应由相邻的头共用：0 0 1 1 2 2，即 `repeat_interleave`。",
 )
 def repeats_the_heads_in_turn(x, num_query_heads):
-    right.expand_kv(x, num_query_heads)
+    _refuse_as_the_reference_does(right.expand_kv, x, num_query_heads)
     return x.repeat(1, num_query_heads // x.shape[1], 1, 1)
 
 
@@ -222,7 +227,7 @@ def repeats_the_heads_in_turn(x, num_query_heads):
     zh="把 `num_query_heads` 当成了复制的份数。它是结果应有的头数：份数 = H / G。",
 )
 def copies_once_per_query_head(x, num_query_heads):
-    right.expand_kv(x, num_query_heads)
+    _refuse_as_the_reference_does(right.expand_kv, x, num_query_heads)
     return x.repeat_interleave(num_query_heads, 1)
 
 
@@ -232,17 +237,17 @@ def copies_once_per_query_head(x, num_query_heads):
     zh="份数写成了 G // H，颠倒了。应为 H // G。",
 )
 def divides_the_wrong_way(x, num_query_heads):
-    right.expand_kv(x, num_query_heads)
+    _refuse_as_the_reference_does(right.expand_kv, x, num_query_heads)
     return x.repeat_interleave(x.shape[1] // num_query_heads, 1)
 
 
 @mistake(
     "expand_kv",
-    en="The new axis stands behind the positions, so the reshape scrambles positions and heads. Put it right behind the KV heads: [B, G, n, L, D].",
+    en="The new axis comes after the positions, so the reshape scrambles positions and heads. Put it right after the KV heads: [B, G, n, L, D].",
     zh="新的轴放在了位置之后，reshape 会把位置和头搅乱。它应紧跟在键值头之后：[B, G, n, L, D]。",
 )
 def inserts_the_copies_behind_the_positions(x, num_query_heads):
-    right.expand_kv(x, num_query_heads)
+    _refuse_as_the_reference_does(right.expand_kv, x, num_query_heads)
     batch, groups, length, width = x.shape
     copies = x[:, :, :, None].expand(batch, groups, length, num_query_heads // groups, width)
     return copies.reshape(batch, num_query_heads, length, width)
@@ -250,11 +255,11 @@ def inserts_the_copies_behind_the_positions(x, num_query_heads):
 
 @mistake(
     "expand_kv",
-    en="`expand` can only stretch an axis of size 1, so this serves a single KV head only.",
+    en="`expand` can only stretch an axis of size 1, so this works for a single KV head only.",
     zh="`expand` 只能拉伸大小为 1 的轴，所以只适用于仅有一个键值头的情形。",
 )
 def expands_a_single_head_only(x, num_query_heads):
-    right.expand_kv(x, num_query_heads)
+    _refuse_as_the_reference_does(right.expand_kv, x, num_query_heads)
     return x.expand(-1, num_query_heads, -1, -1)
 
 
@@ -298,7 +303,7 @@ def _sdpa(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False,
     *, expand=_expand, weigh=_weights, drop=torch.dropout,
 ):  # fmt: skip
-    """The right function with its steps exchangeable."""
+    """The right function, with steps that can be replaced."""
     if attn_mask is not None and is_causal:
         raise ValueError("both")
     if enable_gqa:
@@ -310,7 +315,7 @@ def _sdpa(
 
 @mistake(
     "sdpa",
-    en="`scale or default` takes 0.0 for «not given». Ask `scale is None`.",
+    en="`scale or default` treats 0.0 as not given. Ask `scale is None`.",
     zh="`scale or 默认值` 把 0.0 当成了「没有给」。应判断 `scale is None`。",
 )
 def takes_a_scale_of_zero_for_none(query, key, value, attn_mask=None, scale=None, **options):
@@ -378,7 +383,7 @@ def makes_a_square_triangle(query, key, value, attn_mask=None, **options):
 
 @mistake(
     "sdpa",
-    en="A mask and is_causal together are combined in silence. Raise ValueError.",
+    en="A mask and is_causal together are combined silently. Raise ValueError.",
     zh="同时给出掩码和 is_causal 时，默默地把两者合并了。应抛出 ValueError。",
 )
 def combines_mask_and_causal(query, key, value, attn_mask=None, is_causal=False, **options):
@@ -390,7 +395,7 @@ def combines_mask_and_causal(query, key, value, attn_mask=None, is_causal=False,
 
 @mistake(
     "sdpa",
-    en="With is_causal the mask is ignored in silence: `if … elif` lets one of them win. Raise ValueError.",
+    en="With is_causal the mask is ignored silently: `if … elif` lets one of them win. Raise ValueError.",
     zh="给了 is_causal，掩码就被悄悄忽略了：`if … elif` 让其中一个胜出。应抛出 ValueError。",
 )
 def lets_the_causal_flag_win(query, key, value, attn_mask=None, is_causal=False, **options):
@@ -409,7 +414,7 @@ def asserts_that_only_one_is_given(query, key, value, attn_mask=None, is_causal=
 
 @mistake(
     "sdpa",
-    en="The bool mask is inverted: True was taken as «drop», as in nn.MultiheadAttention. Here True means keep.",
+    en="The bool mask is inverted: True was taken to mean drop, as in nn.MultiheadAttention. Here True means keep.",
     zh="布尔掩码反了：像 nn.MultiheadAttention 那样把 True 当成了「丢弃」。这里 True 表示保留。",
 )
 def inverts_the_bool_mask(query, key, value, attn_mask=None, **options):
@@ -450,7 +455,7 @@ def scales_the_bias_too(query, key, value, attn_mask=None, scale=None, **options
 
 
 def _biased(scores, attn_mask, is_causal):
-    """PyTorch's reference code, but for the broadcasting: everything becomes a bias that is added."""
+    """PyTorch's reference code except for the broadcasting: every mask becomes a bias that is added."""
     bias = torch.zeros(scores.shape[-2:], dtype=scores.dtype, device=scores.device)
     if is_causal:
         bias = bias.masked_fill(torch.ones_like(bias, dtype=torch.bool).tril().logical_not(), -torch.inf)
@@ -469,6 +474,7 @@ def _biased(scores, attn_mask, is_causal):
 def fills_the_bias_in_place(query, key, value, attn_mask=None, **options):
     def weigh(scores, mask, is_causal):
         if mask is not None and mask.dtype == torch.bool:
+            # raises an error where the mask has batch axes; otherwise `_biased` gives the same result
             torch.zeros(scores.shape[-2:], device=mask.device).masked_fill_(mask.logical_not(), -torch.inf)
         return _biased(scores, mask, is_causal)
 
@@ -515,7 +521,7 @@ def throws_the_converted_bias_away(query, key, value, attn_mask=None, **options)
 )
 def repeats_the_kv_heads_in_turn(query, key, value, attn_mask=None, **options):
     def expand(x, heads):
-        _expand(x, heads)
+        _refuse_as_the_reference_does(_expand, x, heads)
         return torch.cat([x] * (heads // x.shape[-3]), -3)
 
     return _sdpa(query, key, value, attn_mask, **options, expand=expand)
@@ -528,7 +534,7 @@ def ignores_enable_gqa(query, key, value, attn_mask=None, enable_gqa=False, **op
 
 @mistake(
     "sdpa",
-    en="The heads are looked for on axis 1. They are axis −3, whatever stands before them.",
+    en="The heads are looked for on axis 1. They are axis −3, whatever axes come before.",
     zh="在第 1 轴上找头。头是第 −3 轴，前面有几个轴都一样。",
 )
 def looks_for_heads_on_axis_one(query, key, value, attn_mask=None, **options):
@@ -559,7 +565,7 @@ def leaves_the_refusal_to_the_shapes(query, key, value, attn_mask=None, **option
 )
 def attends_to_every_kv_head(query, key, value, attn_mask=None, enable_gqa=False, **options):
     out = right.sdpa(query, key, value, attn_mask, enable_gqa=enable_gqa, **options)
-    for _ in range(key.shape[-3] - 1 if enable_gqa else 0):
+    for _ in range(key.shape[-3] - 1 if enable_gqa else 0):  # the wasted work; its results are thrown away
         right.sdpa(query, key, value, attn_mask, enable_gqa=True, **options)
     return out
 

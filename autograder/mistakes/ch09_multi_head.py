@@ -11,6 +11,11 @@ from . import mistake
 # split_heads
 
 
+def _refuse_as_the_reference_does(function, *args):
+    """Raise what the right function raises on these arguments. Its result is thrown away."""
+    function(*args)
+
+
 @mistake(
     "split_heads",
     en="One view straight to [B, H, L, d] has the right shape and the wrong content: it cuts through tokens. "
@@ -19,7 +24,7 @@ from . import mistake
 )
 def views_straight_into_heads(x, num_heads):
     batch, length, width = x.shape
-    right.split_heads(x, num_heads)
+    _refuse_as_the_reference_does(right.split_heads, x, num_heads)
     return x.reshape(batch, num_heads, length, width // num_heads)
 
 
@@ -29,13 +34,13 @@ def views_straight_into_heads(x, num_heads):
     zh="特征被轮流分给各头：第 h 个头拿到 h、h + H、h + 2H ……它应拿到相邻的 d 个。要 view 成 [B, L, H, d]，而不是 [B, L, d, H]。",
 )
 def deals_the_features_out_in_turn(x, num_heads):
-    right.split_heads(x, num_heads)
+    _refuse_as_the_reference_does(right.split_heads, x, num_heads)
     return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
 
 
 @mistake(
     "split_heads",
-    en="The head axis still stands behind the positions, [B, L, H, d]: attention would then run over heads. Exchange axes 1 and 2.",
+    en="The head axis still comes after the positions, [B, L, H, d]: attention would then run over heads. Exchange axes 1 and 2.",
     zh="头的轴还在位置之后，形状是 [B, L, H, d]：这样注意力会在头之间进行。请交换第 1、2 轴。",
 )
 def leaves_the_heads_behind_the_positions(x, num_heads):
@@ -44,7 +49,7 @@ def leaves_the_heads_behind_the_positions(x, num_heads):
 
 @mistake(
     "split_heads",
-    en="The head axis was put before the batch: [H, B, L, d]. Wanted is [B, H, L, d].",
+    en="The head axis was put before the batch: [H, B, L, d]. It should be [B, H, L, d].",
     zh="头的轴放到了批次之前：[H, B, L, d]。应为 [B, H, L, d]。",
 )
 def puts_the_heads_before_the_batch(x, num_heads):
@@ -91,7 +96,7 @@ def asserts_that_the_split_works(x, num_heads):
 
 @mistake(
     "split_heads",
-    en="When the heads do not divide the width, the features left over are dropped in silence. Raise ValueError.",
+    en="When the heads do not divide the width, the features left over are dropped silently. Raise ValueError.",
     zh="头数不能整除宽度时，多出的特征被悄悄丢掉了。应抛出 ValueError。",
 )
 def drops_the_features_left_over(x, num_heads):
@@ -271,7 +276,7 @@ def scales_by_the_whole_width(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     zh="分数没有除以 √d_k。",
 )
 def forgets_the_scale(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.multi_head_attention(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
+    _refuse_as_the_reference_does(right.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
     return right.multi_head_attention(xq, xk, xv, Wq * math.sqrt(Wq.shape[0] // num_heads), Wk, Wv, Wo, num_heads, mask)
 
 
@@ -281,7 +286,7 @@ def forgets_the_scale(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     zh="分数除以了 √d_v。相乘的是查询和键：应除以 √d_k。",
 )
 def scales_by_the_width_of_the_values(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.multi_head_attention(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
+    _refuse_as_the_reference_does(right.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
     return right.multi_head_attention(
         xq, xk, xv, Wq * math.sqrt(Wq.shape[0] / Wv.shape[0]), Wk, Wv, Wo, num_heads, mask
     )
@@ -334,7 +339,7 @@ def averages_the_weights(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     zh="先拆输入再投影，于是每个头只看到词元的一小段。应先用整个词元做投影，再拆头。",
 )
 def splits_before_projecting(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    _project(xq, xk, xv, Wq, Wk, Wv, num_heads)
+    _refuse_as_the_reference_does(_project, xq, xk, xv, Wq, Wk, Wv, num_heads)
 
     def own_slice(x, W):
         blocks = W.view(num_heads, W.shape[0] // num_heads, num_heads, -1).diagonal(dim1=0, dim2=2)
@@ -350,7 +355,7 @@ def splits_before_projecting(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     zh="矩阵按 x @ W 使用了。它们与 nn.Linear 一样是 [out, in]：应为 x @ W.T。",
 )
 def forgets_to_transpose_the_weights(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.multi_head_attention(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
+    _refuse_as_the_reference_does(right.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
     return right.multi_head_attention(xq, xk, xv, Wq.T, Wk.T, Wv.T, Wo.T, num_heads, mask)
 
 
@@ -360,7 +365,7 @@ def forgets_to_transpose_the_weights(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask
     zh="把第 0 轴当成了序列：每个词元看的是其他样本的同一位置。本课批次在前。",
 )
 def attends_over_the_batch(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.multi_head_attention(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
+    _refuse_as_the_reference_does(right.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
     xq, xk, xv = (x.transpose(0, 1) for x in (xq, xk, xv))
     out, weights = right.multi_head_attention(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask)
     return out.transpose(0, 1), weights
@@ -398,7 +403,7 @@ def _softmax(scores, mask, dim):
     zh="键和值都是从 xq 算出来的：没有用到 xk 和 xv。",
 )
 def looks_only_at_the_queries(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.split_heads(xv @ Wv.T, num_heads)
+    _refuse_as_the_reference_does(right.split_heads, xv @ Wv.T, num_heads)
     return right.multi_head_attention(xq, xq, xq, Wq, Wk, Wv, Wo, num_heads, mask)
 
 
@@ -408,7 +413,7 @@ def looks_only_at_the_queries(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
     zh="值是从 xk 算出来的。应为 xv @ Wv.T。",
 )
 def takes_the_values_from_the_keys(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
-    right.split_heads(xv @ Wv.T, num_heads)
+    _refuse_as_the_reference_does(right.split_heads, xv @ Wv.T, num_heads)
     return right.multi_head_attention(xq, xk, xk, Wq, Wk, Wv, Wo, num_heads, mask)
 
 
@@ -457,7 +462,7 @@ def asserts_that_the_heads_divide(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=No
 
 @mistake(
     "multi_head_attention",
-    en="The mask is inverted (True was taken as «drop»).",
+    en="The mask is inverted: True was taken to mean drop.",
     zh="掩码反了（把 True 当成了「丢弃」）。",
 )
 def inverts_the_mask(xq, xk, xv, Wq, Wk, Wv, Wo, num_heads, mask=None):
@@ -709,7 +714,7 @@ class ReturnsTheWeightsToo(_Steps):
 
 @mistake(
     "SequenceFirstMHA",
-    en="`bias=False` is ignored: the layers have biases all the same. Hand `bias` to every nn.Linear.",
+    en="`bias=False` is ignored: the layers still have biases. Pass `bias` to every nn.Linear.",
     zh="忽略了 `bias=False`：各层照样有偏置。请把 `bias` 传给每个 nn.Linear。",
 )
 class IgnoresTheBiasArgument(_Steps):
@@ -823,7 +828,7 @@ class IgnoresTheAttentionMask(_Steps):
 
 @mistake(
     "SequenceFirstMHA",
-    en="attn_mask is added to the scores. It is no additive mask: 0 means drop, so fill with −inf where it is 0.",
+    en="attn_mask is added to the scores. It is not an additive mask: 0 means drop, so fill with −inf where it is 0.",
     zh="把 attn_mask 加到了分数上。它不是加性掩码：0 表示丢弃，应在它为 0 的位置填 −inf。",
 )
 class AddsTheAttentionMask(_Steps):
@@ -880,7 +885,7 @@ class UsesOneMaskOfTwo(_Steps):
 
 @mistake(
     "SequenceFirstMHA",
-    en="The two masks are joined by «or»: a key that one of them drops is still seen. Join them by «and».",
+    en="The two masks are joined by `or`: a key that one of them drops is still seen. Join them by `and`.",
     zh="两种掩码用「或」合并了：只被其中一个丢弃的键仍能看到。应当用「与」合并。",
 )
 class LetsEitherMaskAllow(_Steps):
@@ -936,7 +941,7 @@ class GivesNanWhereNothingIsAllowed(_Steps):
 
 @mistake(
     "SequenceFirstMHA",
-    en="NaN is cleaned away only after W_o, so the bias of W_o is lost for blind queries. Clean the weights, before they meet the values.",
+    en="NaN is cleaned away only after W_o, so a query that may look nowhere loses the bias of W_o. Clean the weights, before they meet the values.",
     zh="到 W_o 之后才清除 NaN，于是哪里都不许看的查询丢掉了 W_o 的偏置。应在权重乘以值之前清理。",
 )
 class CleansUpAfterTheOutputLayer(GivesNanWhereNothingIsAllowed):

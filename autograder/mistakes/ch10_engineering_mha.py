@@ -105,7 +105,7 @@ class ForgetsTheNorm(_Post):
 
 @mistake(
     "MultiHeadAttention",
-    en="The residual is K. It must be Q, the sequence that asks; in self-attention nobody notices.",
+    en="The residual is K. It must be Q, the sequence that asks; in self-attention the two are the same.",
     zh="残差加的是 K。应当加发问的序列 Q；自注意力时看不出差别。",
 )
 class AddsTheKeys(_Post):
@@ -219,7 +219,7 @@ class DropsInEvaluation(_Post):
 
 @mistake(
     "MultiHeadAttention",
-    en="There is no dropout on the weights, only after W_O. Both are wanted.",
+    en="There is no dropout on the weights, only after W_O. Both are needed.",
     zh="权重上没有 dropout，只有 W_O 之后有。两处都要。",
 )
 class DropsNoWeights(_Post):
@@ -229,7 +229,7 @@ class DropsNoWeights(_Post):
 
 @mistake(
     "MultiHeadAttention",
-    en="There is no dropout after W_O, only on the weights. Both are wanted.",
+    en="There is no dropout after W_O, only on the weights. Both are needed.",
     zh="W_O 之后没有 dropout，只有权重上有。两处都要。",
 )
 class DropsNoOutputs(_Post):
@@ -340,7 +340,7 @@ class ReturnsDroppedAttention(_Jadore):
 
 
 class _Packed(right.PackedMHA):
-    """The right module taken apart."""
+    """The right module taken apart, so that a mistake can replace one step."""
 
     def forward(self, query, key, value, attn_mask=None, is_causal=False):
         q, k, v = (self.split(x) for x in self.project(query, key, value))
@@ -527,7 +527,7 @@ def loses_the_biases(state):
     zh="没有偏置的 state 会出错：in_proj_bias 不一定存在。",
 )
 def demands_a_bias(state):
-    state["in_proj_bias"]
+    state["in_proj_bias"]  # KeyError where there is none
     return right.torch_to_packed(state)
 
 
@@ -537,13 +537,13 @@ def demands_a_bias(state):
     zh="权重分开存放时会出错：有 kdim 或 vdim 时没有 in_proj_weight，而是 q_proj_weight、k_proj_weight、v_proj_weight。",
 )
 def knows_only_packed_weights(state):
-    state["in_proj_weight"]
+    state["in_proj_weight"]  # KeyError where the weights are separate
     return right.torch_to_packed(state)
 
 
 @mistake(
     "torch_to_packed",
-    en="bias_k and bias_v are dropped without a word: the converted module computes something else. Raise ValueError.",
+    en="bias_k and bias_v are dropped silently: the converted module computes something else. Raise ValueError.",
     zh="bias_k 和 bias_v 被悄悄丢掉了：转换后的模块算的是另一回事。请抛出 ValueError。",
 )
 def drops_what_does_not_fit(state):
@@ -552,8 +552,8 @@ def drops_what_does_not_fit(state):
 
 @mistake(
     "torch_to_packed",
-    en="The state was emptied with pop: the caller's dict is spoiled. Read from it, write to a new one.",
-    zh="用 pop 掏空了 state：调用者的字典被破坏了。只读它，写到新的字典里。",
+    en="The state was emptied with pop: the caller's dict is now empty. Read from it, write to a new one.",
+    zh="用 pop 掏空了 state：调用者的字典变空了。只读它，写到新的字典里。",
 )
 def empties_the_state(state):
     packed = right.torch_to_packed(state)
@@ -608,7 +608,7 @@ def forgets_the_scale(q, k, v, offsets):
     zh="空序列会出错：没有分数就没有最大值。跳过它，或者交给 softmax。",
 )
 def takes_the_maximum_of_nothing(q, k, v, offsets):
-    for begin, end in pairwise(offsets.tolist()):
+    for begin, end in pairwise(offsets.tolist()):  # amax raises an error for an empty sequence
         (q[begin:end].transpose(0, 1) @ k[begin:end].permute(1, 2, 0)).amax(-1)
     return right.varlen_attention(q, k, v, offsets)
 
@@ -619,5 +619,5 @@ def takes_the_maximum_of_nothing(q, k, v, offsets):
     zh="int32 的 offsets 会出错：tensor_split 只接受 int64。用 .long() 或 .tolist() 转换。",
 )
 def takes_only_long_offsets(q, k, v, offsets):
-    q.tensor_split(offsets[1:-1].cpu())
+    q.tensor_split(offsets[1:-1].cpu())  # raises an error for int32
     return right.varlen_attention(q, k, v, offsets)

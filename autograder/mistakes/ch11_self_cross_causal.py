@@ -52,8 +52,8 @@ class TakesTheValuesFromX(right.CrossAttention):
 
 @mistake(
     "CrossAttention",
-    en="A pair comes back, output and weights. Return the output alone: whoever writes x + attn(…) expects a tensor.",
-    zh="返回了一对值：输出和权重。应只返回输出：写 x + attn(…) 的人等的是一个张量。",
+    en="A pair comes back, output and weights. Return the output alone: code that computes x + attn(…) expects a tensor.",
+    zh="返回了一对值：输出和权重。应只返回输出：写 x + attn(…) 时需要的是一个张量。",
 )
 class ReturnsAPair(right.CrossAttention):
     def forward(self, x, memory, mask=None):
@@ -193,7 +193,7 @@ class GivesNanWhereNothingIsAllowed(right.CrossAttention):
 
 @mistake(
     "CrossAttention",
-    en="NaN is cleaned away only after out_proj, so blind queries lose its bias. Clean the weights, before they meet the values.",
+    en="NaN is cleaned away only after out_proj, so a query that may look nowhere loses its bias. Clean the weights, before they meet the values.",
     zh="到 out_proj 之后才清除 NaN，于是哪里都不许看的查询丢掉了它的偏置。应在权重乘以值之前清理。",
 )
 class CleansUpAfterTheOutputLayer(GivesNanWhereNothingIsAllowed):
@@ -203,7 +203,7 @@ class CleansUpAfterTheOutputLayer(GivesNanWhereNothingIsAllowed):
 
 @mistake(
     "CrossAttention",
-    en="There is no check that the heads divide the width; `assert` or an error from inside torch will not do. Raise ValueError.",
+    en="There is no check that the heads divide the width; `assert` or an error from inside torch is not enough. Raise ValueError.",
     zh="没有检查头数能否整除宽度；`assert` 或 torch 内部的错误都不算。请抛出 ValueError。",
 )
 class AssertsThatTheHeadsDivide(right.CrossAttention):
@@ -231,7 +231,7 @@ class _Encoder(right.EncoderBlock):
 
 @mistake(
     "EncoderBlock",
-    en="This is post-LN: norm(x + step(x)). Wanted is pre-LN, x + step(norm(x)): normalise a copy, leave the residual raw.",
+    en="This is post-LN: norm(x + step(x)). It should be pre-LN, x + step(norm(x)): normalise a copy, leave the residual raw.",
     zh="这是 post-LN：norm(x + step(x))。要的是 pre-LN：x + step(norm(x))，归一化的是副本，残差保持原样。",
 )
 class NormalisesAfterAdding(_Encoder):
@@ -284,7 +284,7 @@ class ForgetsTheSecondNorm(_Encoder):
 
 @mistake(
     "EncoderBlock",
-    en="norm1 is used twice. The two norms have their own weights: norm2 stands before the feed-forward net.",
+    en="norm1 is used twice. The two norms have their own weights: norm2 comes before the feed-forward net.",
     zh="norm1 用了两次。两个归一化各有自己的权重：前馈网络之前是 norm2。",
 )
 class UsesTheFirstNormTwice(_Encoder):
@@ -339,7 +339,7 @@ class RunsBothSideBySide(_Encoder):
 
 @mistake(
     "EncoderBlock",
-    en="The feed-forward net uses ReLU, as in 2017. Wanted is GELU.",
+    en="The feed-forward net uses ReLU, as in 2017. Use GELU.",
     zh="前馈网络用了 2017 年的 ReLU。要的是 GELU。",
 )
 class UsesRelu(_Encoder):
@@ -350,7 +350,7 @@ class UsesRelu(_Encoder):
 
 @mistake(
     "EncoderBlock",
-    en="GELU is approximated by tanh. Wanted is nn.GELU() as it comes.",
+    en="GELU is approximated by tanh. Use plain nn.GELU().",
     zh="GELU 用了 tanh 近似。要的是默认的 nn.GELU()。",
 )
 class ApproximatesGelu(_Encoder):
@@ -361,7 +361,7 @@ class ApproximatesGelu(_Encoder):
 
 @mistake(
     "EncoderBlock",
-    en="The norms have another eps. Wanted is nn.LayerNorm(d_model) as it comes, with eps 1e-5.",
+    en="The norms have another eps. Use plain nn.LayerNorm(d_model), with eps 1e-5.",
     zh="归一化的 eps 不对。要的是默认的 nn.LayerNorm(d_model)，eps 为 1e-5。",
 )
 class HasAnotherEpsilon(_Encoder):
@@ -382,7 +382,7 @@ class KeepsTheMaskToItself(_Encoder):
 
 @mistake(
     "EncoderBlock",
-    en="The block hides the future by itself. An encoder sees everything, and causal is the caller's mask.",
+    en="The block hides the future by itself. An encoder sees everything; a causal mask is given by the caller.",
     zh="块自己遮住了未来。编码器应看到一切；要因果，由调用者给掩码。",
 )
 class EncodesCausally(_Encoder):
@@ -414,7 +414,7 @@ class _Decoder(right.DecoderBlock):
 
 @mistake(
     "DecoderBlock",
-    en="self_mask is used for the cross-attention too. What may be seen of the memory is said by memory_mask alone.",
+    en="self_mask is used for the cross-attention too. Only memory_mask says what may be seen of the memory.",
     zh="交叉注意力也用了 self_mask。memory 能看哪些位置，只由 memory_mask 决定。",
 )
 class UsesTheSelfMaskOnTheMemory(_Decoder):
@@ -424,7 +424,7 @@ class UsesTheSelfMaskOnTheMemory(_Decoder):
 
 @mistake(
     "DecoderBlock",
-    en="memory_mask is used for the self-attention too. What x may see of x is said by self_mask alone.",
+    en="memory_mask is used for the self-attention too. Only self_mask says what x may see of x.",
     zh="自注意力也用了 memory_mask。x 能看 x 的哪些位置，只由 self_mask 决定。",
 )
 class UsesTheMemoryMaskOnX(_Decoder):
@@ -444,8 +444,8 @@ class ExchangesTheMasks(_Decoder):
 
 @mistake(
     "DecoderBlock",
-    en="memory_mask is ignored: the padding of the memory is heard.",
-    zh="没有使用 memory_mask：memory 的填充也被听到了。",
+    en="memory_mask is ignored: the padding of the memory is attended to.",
+    zh="没有使用 memory_mask：memory 的填充也被看到了。",
 )
 class HearsThePaddingOfTheMemory(_Decoder):
     def forward(self, x, memory, self_mask=None, memory_mask=None):
@@ -464,7 +464,7 @@ class SeesTheFuture(_Decoder):
 
 @mistake(
     "DecoderBlock",
-    en="The block hides the future by itself. Causal is the caller's mask: without self_mask nothing is hidden.",
+    en="The block hides the future by itself. A causal mask is given by the caller: without self_mask nothing is hidden.",
     zh="块自己遮住了未来。是否因果由调用者的掩码决定：没有 self_mask 就什么都不遮。",
 )
 class DecodesCausallyUnasked(_Decoder):
@@ -568,7 +568,7 @@ class CallsTheSelfAttentionTwice(_Decoder):
 
 @mistake(
     "DecoderBlock",
-    en="This is post-LN: norm(x + step(x)). Wanted is pre-LN, x + step(norm(x)).",
+    en="This is post-LN: norm(x + step(x)). It should be pre-LN, x + step(norm(x)).",
     zh="这是 post-LN：norm(x + step(x))。要的是 pre-LN：x + step(norm(x))。",
 )
 class DecodesInPostLn(_Decoder):

@@ -66,7 +66,7 @@ def takes_the_log_of_an_underflow(q, k, tolerance=1e-9):
 
 @mistake(
     "log_weight_rank",
-    en="A small number was added to the weights before the logarithm. It bends the small weights, and the rank grows.",
+    en="A small number was added to the weights before the logarithm. It changes the small weights, and the rank grows.",
     zh="取对数之前给权重加了一个小数。小的权重被它扭曲，秩就变大了。",
 )
 def adds_a_small_number(q, k, tolerance=1e-9):
@@ -190,7 +190,7 @@ def ignores_the_sharpness(perm, sharpness=1e3):
 
 @mistake(
     "permutation_head",
-    en="A position is one number here, so a larger position always scores more and everybody looks at the last token.",
+    en="A position is one number here, so a larger position always scores more and all tokens look at the last one.",
     zh="这里一个位置只是一个数，位置越靠后分数越高，于是大家都去看最后一个词元。",
 )
 def uses_the_bare_position(perm, sharpness=1e3):
@@ -252,7 +252,7 @@ def looks_ahead(length, sharpness=1e3):
 
 @mistake(
     "previous_token_head",
-    en="The sequence is closed to a ring: token 0 looks at the last token. It looks at itself.",
+    en="The sequence is closed into a ring: token 0 looks at the last token. It should look at itself.",
     zh="序列接成了环：词元 0 去看最后一个词元。它应当看自己。",
 )
 def wraps_around(length, sharpness=1e3):
@@ -261,7 +261,7 @@ def wraps_around(length, sharpness=1e3):
 
 @mistake(
     "previous_token_head",
-    en="Token 0 has an empty query, so it looks at all tokens alike. It looks at itself.",
+    en="Token 0 has an empty query, so it looks at all tokens equally. It should look at itself.",
     zh="词元 0 的查询是空的，于是它平均地看所有词元。它应当看自己。",
 )
 def leaves_the_first_token_undecided(length, sharpness=1e3):
@@ -275,7 +275,7 @@ def looks_at_itself(length, sharpness=1e3):
 
 @mistake(
     "previous_token_head",
-    en="q and k are exchanged: the last token is looked at by nobody and itself looks everywhere.",
+    en="q and k are exchanged: the last token has no target, so it looks everywhere.",
     zh="q 和 k 弄反了：最后一个词元没有目标，只好到处看。",
 )
 def exchanges_queries_and_keys_of_the_shift(length, sharpness=1e3):
@@ -452,7 +452,7 @@ def normalises_the_columns(x, depth, skip):
 
 @mistake(
     "rank_collapse",
-    en="The weights of the first layer are used in all layers. Make them anew from the current x.",
+    en="The weights of the first layer are used in all layers. Compute them again from the current x.",
     zh="所有层都用第一层的权重。应当由当前的 x 重新计算。",
 )
 def freezes_the_weights(x, depth, skip):

@@ -156,7 +156,7 @@ def forgets_the_biases_of_the_feed_forward_network(d_model, d_ff):
 
 @mistake(
     "block_parameters",
-    en="Both biases of the feed-forward network have d_ff numbers. A bias is as wide as what its layer gives: d_ff, then d_model.",
+    en="Both biases of the feed-forward network have d_ff numbers. A bias is as wide as its layer's output: d_ff, then d_model.",
     zh="前馈网络的两个偏置都算成了 d_ff 个数。偏置与那一层的输出一样宽：先是 d_ff，后是 d_model。",
 )
 def gives_both_inner_biases_the_inner_width(d_model, d_ff):
@@ -330,8 +330,8 @@ def counts_the_bytes_twice(layers, kv_heads, head_dim, length, batch=1, bytes_pe
 
 @mistake(
     "kv_cache_bytes",
-    en="The default is 4 bytes a value. A cache is kept in 16 bits unless told otherwise.",
-    zh="默认每个值 4 个字节。没有特别说明时，缓存用 16 位保存。",
+    en="The default is 4 bytes per value. It must be 2: a cache is usually kept in 16 bits.",
+    zh="默认值是每个值 4 个字节。应为 2：缓存通常用 16 位保存。",
 )
 def takes_float32_for_the_default(layers, kv_heads, head_dim, length, batch=1, bytes_per_value=4):
     return right.kv_cache_bytes(layers, kv_heads, head_dim, length, batch, bytes_per_value)
@@ -378,7 +378,7 @@ def counts_one_head_of_one_example(batch, heads, length, bytes_per_value=4):
 
 @mistake(
     "attention_matrix_bytes",
-    en="The heads are left out. Narrower heads make no smaller matrices: each is n×n.",
+    en="The heads are left out. Narrower heads do not make smaller matrices: each is n×n.",
     zh="漏了头数。头变窄，矩阵并不变小：每个都是 n×n。",
 )
 def forgets_the_heads(batch, heads, length, bytes_per_value=4):
@@ -414,7 +414,7 @@ def always_takes_float32(batch, heads, length, bytes_per_value=4):
 
 @mistake(
     "attention_matrix_bytes",
-    en="The default is 2 bytes a number. Here it is 4, a float32.",
+    en="The default is 2 bytes per number. Here it is 4, a float32.",
     zh="默认每个数 2 个字节。这里应是 4，即 float32。",
 )
 def takes_16_bits_for_the_default(batch, heads, length, bytes_per_value=2):

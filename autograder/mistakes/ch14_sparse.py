@@ -1,4 +1,4 @@
-"""Chapter 14: wrong patterns, wrong counts of steps, and bands that are too wide, too narrow or too dear."""
+"""Chapter 14: wrong patterns, wrong counts of steps, and bands that are too wide, too narrow or too expensive."""
 
 import torch
 
@@ -25,7 +25,7 @@ def _with_globals(mask, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="Global attention goes one way only: the global tokens see everyone, but nobody sees them. The columns are missing.",
+    en="Global attention goes one way only: the global tokens see all tokens, but no token sees them. The columns are missing.",
     zh="全局注意力只有单向：全局词元看到所有词元，却没有谁看到它们。少了那几列。",
 )
 def lets_global_tokens_see_but_not_be_seen(n, window, global_tokens):
@@ -36,7 +36,7 @@ def lets_global_tokens_see_but_not_be_seen(n, window, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="Global attention goes one way only: everyone sees the global tokens, but they see only their neighbours. The rows are missing.",
+    en="Global attention goes one way only: all tokens see the global tokens, but those see only their neighbours. The rows are missing.",
     zh="全局注意力只有单向：所有词元都看到全局词元，它们自己却只看到邻居。少了那几行。",
 )
 def lets_global_tokens_be_seen_but_not_see(n, window, global_tokens):
@@ -63,7 +63,7 @@ def takes_the_window_as_a_width(n, window, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="The window goes round the end: the first tokens see the last ones.",
+    en="The window wraps around: the first tokens see the last ones.",
     zh="窗口绕过了末端：最前面的词元看到了最后面的。",
 )
 def lets_the_window_wrap_around(n, window, global_tokens):
@@ -88,7 +88,7 @@ def ignores_the_global_tokens(n, window, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="A tensor of indices was put into a set or asked with `in` as numbers: its elements are tensors, and none is found.",
+    en="A tensor of indices was put into a set: its elements are tensors, not numbers, and none is found.",
     zh="把下标张量放进了 set：里面的元素是张量而不是数，一个也查不到。",
 )
 def loses_a_tensor_of_indices_in_a_set(n, window, global_tokens):
@@ -98,7 +98,7 @@ def loses_a_tensor_of_indices_in_a_set(n, window, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="An empty list of global tokens fails: `torch.tensor([])` is made of floats, which are no indices. Give it dtype torch.long.",
+    en="An empty list of global tokens fails: `torch.tensor([])` holds floats, which cannot be indices. Give it dtype torch.long.",
     zh="全局词元为空列表时出错：`torch.tensor([])` 是浮点型，不能当下标。请指定 dtype=torch.long。",
 )
 def fails_without_global_tokens(n, window, global_tokens):
@@ -110,7 +110,7 @@ def fails_without_global_tokens(n, window, global_tokens):
 
 @mistake(
     "longformer_mask",
-    en="The mask is inverted. In this course True means «may look».",
+    en="The mask is inverted. In this course True means may look.",
     zh="掩码反了。本课约定 True 表示「可以看」。",
 )
 def marks_what_is_hidden(n, window, global_tokens):
@@ -130,7 +130,7 @@ def returns_numbers(n, window, global_tokens):
 
 
 def _drawn(n, window, global_tokens, count, generator, avoid=None, luck=None, replace=False):
-    """BigBird's mask with `count` keys a row outside `avoid`."""
+    """BigBird's mask with `count` keys per row outside `avoid`."""
     mask = right.longformer_mask(n, window, global_tokens)
     avoid = mask if avoid is None else avoid
     luck = torch.rand(n, n, generator=generator) if luck is None else luck
@@ -145,18 +145,18 @@ def _drawn(n, window, global_tokens, count, generator, avoid=None, luck=None, re
     return mask | further
 
 
-def _enough(n, window, global_tokens, count):
-    """Raise as the reference does."""
-    right.bigbird_mask(n, window, global_tokens, count, torch.Generator())
+def _refuse_as_the_reference_does(function, *args):
+    """Raise what the right function raises on these arguments. Its result is thrown away."""
+    function(*args)
 
 
 @mistake(
     "bigbird_mask",
-    en="The keys are drawn from PyTorch's global generator, so every call gives another mask. Hand `generator` on to each draw.",
+    en="The keys are drawn from PyTorch's global generator, so every call gives another mask. Pass `generator` on to each draw.",
     zh="键是用 PyTorch 的全局生成器抽的，每次调用都得到另一个掩码。每次抽取都要把 `generator` 传进去。",
 )
 def draws_anew_at_each_call(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     return _drawn(n, window, global_tokens, random_per_row, None)
 
 
@@ -175,7 +175,7 @@ def draws_with_a_seed_of_its_own(n, window, global_tokens, random_per_row, gener
     zh="用给定生成器的种子去设了全局种子：掩码没错，但之后所有的随机数都被改变了。",
 )
 def seeds_the_global_generator(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     torch.manual_seed(generator.initial_seed())
     return _drawn(n, window, global_tokens, random_per_row, None)
 
@@ -186,7 +186,7 @@ def seeds_the_global_generator(n, window, global_tokens, random_per_row, generat
     zh="抽取是有放回的：同一个键抽到两次，就少了一个。它们必须互不相同。",
 )
 def draws_the_same_key_twice(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     if random_per_row == 0:
         return right.longformer_mask(n, window, global_tokens)
     return _drawn(n, window, global_tokens, random_per_row, generator, luck=torch.ones(n, n), replace=True)
@@ -198,7 +198,7 @@ def draws_the_same_key_twice(n, window, global_tokens, random_per_row, generator
     zh="键是从全部键里抽的，有些落在这一行已经看得到的位置上。应当只从空闲的键里抽。",
 )
 def draws_among_all_keys(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     nothing = torch.zeros(n, n, dtype=torch.bool)
     return _drawn(n, window, global_tokens, random_per_row, generator, avoid=nothing)
 
@@ -209,7 +209,7 @@ def draws_among_all_keys(n, window, global_tokens, random_per_row, generator):
     zh="抽取时避开了窗口，却没有避开全局列：全局键算了两次，这一行就少一个。",
 )
 def counts_a_global_key_twice(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     avoid = right.longformer_mask(n, window, [])
     return _drawn(n, window, global_tokens, random_per_row, generator, avoid=avoid)
 
@@ -226,11 +226,11 @@ def makes_the_random_keys_symmetric(n, window, global_tokens, random_per_row, ge
 
 @mistake(
     "bigbird_mask",
-    en="All rows share one draw, so some keys are seen by almost everyone and others by nobody. Draw for each row.",
+    en="All rows share one draw, so some keys are seen by almost all rows and others by none. Draw for each row.",
     zh="所有行共用一次抽取：有的键几乎人人都看，有的没人看。每一行要各抽各的。",
 )
 def shares_one_draw_among_the_rows(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row, torch.Generator())
     luck = torch.rand(n, generator=generator).expand(n, n)
     return _drawn(n, window, global_tokens, random_per_row, generator, luck=luck)
 
@@ -250,7 +250,7 @@ def gives_fewer_keys_without_a_word(n, window, global_tokens, random_per_row, ge
     zh="恰好要走全部空闲键时也拒绝了。只有要得比剩下的多才是错误。",
 )
 def refuses_to_give_all_free_keys(n, window, global_tokens, random_per_row, generator):
-    _enough(n, window, global_tokens, random_per_row + 1)
+    _refuse_as_the_reference_does(right.bigbird_mask, n, window, global_tokens, random_per_row + 1, torch.Generator())
     return right.bigbird_mask(n, window, global_tokens, random_per_row, generator)
 
 
@@ -312,7 +312,7 @@ def gives_up_too_early(mask):
 
 @mistake(
     "hops",
-    en="A single token has nobody else to reach: 0 steps, not 1.",
+    en="A single token has no other token to reach: 0 steps, not 1.",
     zh="只有一个词元时没有别人要到达：0 步，不是 1 步。",
 )
 def counts_a_step_for_one_token(mask):
@@ -496,7 +496,7 @@ def looks_back_and_not_ahead(q, k, v, window):
 
 @mistake(
     "banded_attention",
-    en="`roll` goes round the ends: the first queries see the last keys. What comes from the other end must be masked.",
+    en="`roll` wraps around the ends: the first queries see the last keys. What comes from the other end must be masked.",
     zh="`roll` 会绕到另一端：最前面的查询看到了最后的键。从另一端绕来的必须遮住。",
 )
 def rolls_round_the_ends(q, k, v, window):
@@ -509,8 +509,8 @@ def rolls_round_the_ends(q, k, v, window):
 
 @mistake(
     "banded_attention",
-    en="The zeros beyond the ends are attended to: a score of 0 is a vote like any other. Fill those scores with −inf.",
-    zh="两端之外补的零也分到了权重：分数 0 同样是一票。请把那些分数填成 −inf。",
+    en="The zeros beyond the ends are attended to: a score of 0 gets weight like any other. Fill those scores with −inf.",
+    zh="两端之外补的零也分到了权重：分数 0 与别的分数并无不同。请把那些分数填成 −inf。",
 )
 def attends_to_the_padding(q, k, v, window):
     return _mix(torch.softmax(_scores(q, k, window), -1), v, window)
@@ -565,7 +565,7 @@ def overflows(q, k, v, window):
 
 @mistake(
     "banded_attention",
-    en="A window of 0 fails: `x[window:-window]` is empty then, for −0 is 0.",
+    en="A window of 0 fails: `x[window:-window]` is empty then, because −0 is 0.",
     zh="窗口为 0 时出错：`x[window:-window]` 这时是空的，因为 −0 就是 0。",
 )
 def slices_to_minus_zero(q, k, v, window):
@@ -575,7 +575,7 @@ def slices_to_minus_zero(q, k, v, window):
 
 @mistake(
     "banded_attention",
-    en="The last tokens are dropped where the length is no multiple of the block.",
+    en="The last tokens are dropped where the length is not a multiple of the block.",
     zh="长度不是块的整数倍时，最后几个词元丢了。",
 )
 def drops_the_tail(q, k, v, window):
@@ -590,7 +590,7 @@ def drops_the_tail(q, k, v, window):
     zh="只能有一个批次轴。前面的轴可以有任意个：请从右边数轴。",
 )
 def wants_one_batch_axis(q, k, v, window):
-    _, _, _ = q.shape
+    _, _, _ = q.shape  # raises ValueError unless there are three axes
     return right.banded_attention(q, k, v, window)
 
 

@@ -88,7 +88,7 @@ def forgets_the_plus_one(q, k, v, causal=False):
 
 @mistake(
     "linear_attention",
-    en="φ is relu. It is exactly 0 for negative numbers, so that whole rows and their gradients die. Here φ = elu + 1.",
+    en="φ is relu. It is exactly 0 for negative numbers, so whole rows and their gradients vanish. Here φ = elu + 1.",
     zh="φ 用的是 relu。它对负数恰好为 0，整行以及梯度都会消失。这里 φ = elu + 1。",
 )
 def uses_relu(q, k, v, causal=False):
@@ -297,7 +297,7 @@ def subtracts_the_whole_norm(x, W):
     return torch.exp(x @ W.mT - 2 * _half_norm(x)) / len(W) ** 0.5
 
 
-@mistake("favor_features", en="The length |x| was not squared.", zh="长度 |x| 没有平方。")
+@mistake("favor_features", en="The norm |x| was not squared.", zh="模长 |x| 没有平方。")
 def forgets_to_square_the_norm(x, W):
     return torch.exp(x @ W.mT - x.norm(dim=-1, keepdim=True) / 2) / len(W) ** 0.5
 
@@ -318,7 +318,7 @@ def forgets_the_root_of_r(x, W):
 
 @mistake(
     "favor_features",
-    en="Divided by r. Each side gets √r, for only their product is a mean over r.",
+    en="The features are divided by r. Divide each side by √r: only the product of both is a mean over r.",
     zh="除以了 r。每一边只除 √r：两边的乘积才是对 r 个特征取平均。",
 )
 def divides_by_r(x, W):
@@ -399,7 +399,7 @@ def gives_each_side_its_own_features(q, k, v, W, causal=False):
 
 @mistake(
     "performer",
-    en="Each key was stabilised by a maximum of its own, which cancels nowhere: it changes the weights. One maximum for all keys does cancel.",
+    en="Each key was stabilised by its own maximum, which does not cancel: it changes the weights. One maximum for all keys does cancel.",
     zh="每个键各减去了自己的最大值，这在任何地方都消不掉，权重就变了。所有键共用一个最大值才消得掉。",
 )
 def stabilises_each_key_by_itself(q, k, v, W, causal=False):
@@ -480,7 +480,7 @@ def divides_by_root_r(q, k, v, E, F):
 
 @mistake(
     "linformer",
-    en="The softmax is missing. Linformer is no kernel method: softmax stays, over r mixtures instead of n keys.",
+    en="The softmax is missing. Linformer is not a kernel method: softmax stays, over r mixtures instead of n keys.",
     zh="缺少 softmax。Linformer 不是核方法：softmax 保留，只是从 n 个键换成 r 个混合。",
 )
 def forgets_the_softmax(q, k, v, E, F):

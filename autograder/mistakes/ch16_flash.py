@@ -13,7 +13,7 @@ NOWHERE = -torch.inf
 
 
 def _online(x, block, start=NOWHERE, shrink=lambda old, new: (old - new).exp(), end=None, guard=right._finite):
-    """The running maximum and the running sum, with one thing or another gone wrong."""
+    """The running maximum and the running sum, with steps that can be replaced by wrong ones."""
     top = torch.full_like(x[..., 0], start)
     total = torch.zeros_like(top)
     for part in x[..., :end].split(block, -1):
@@ -212,7 +212,7 @@ def _tiled(
     q, k, v, block, causal=False, window=None, start=NOWHERE, shrink_sum=None, shrink_mixed=None, common=True,
     finite=right._finite, positive=right._positive, needed=None, hidden=None, keep=None, lse=None, divide=True, size=None,
 ):  # fmt: skip
-    """The tiled forward pass, with one thing or another gone wrong."""
+    """The tiled forward pass, with steps that can be replaced by wrong ones."""
 
     def shrinks(old, new):
         return (old - new).exp()
@@ -322,8 +322,8 @@ def cuts_only_the_queries(q, k, v, block=64, causal=False, window=None):
 
 @mistake(
     "flash_forward",
-    en="Every tile is computed and then masked, also those in which nobody may look. Skip them.",
-    zh="所有的块都算了再遮，连没有谁可以看的块也算。应当跳过它们。",
+    en="Every tile is computed and then masked, also those in which no query may look at any key. Skip them.",
+    zh="所有的块都算了再遮，连任何查询都不许看的块也算。应当跳过它们。",
 )
 def skips_no_tile(q, k, v, block=64, causal=False, window=None):
     return _tiled(q, k, v, block, causal, window, needed=lambda *tile: True)
@@ -391,7 +391,7 @@ def uses_the_maximum_of_each_tile(q, k, v, block=64, causal=False, window=None):
 
 @mistake(
     "flash_forward",
-    en="The running maximum starts at 0: where all scores are very negative, every vote vanishes. Start at −inf.",
+    en="The running maximum starts at 0: where all scores are very negative, every exponential vanishes. Start at −inf.",
     zh="最大值从 0 开始：所有分数都很小时，每一票都变成 0。应当从 −inf 开始。",
 )
 def starts_the_row_maximum_at_zero(q, k, v, block=64, causal=False, window=None):
@@ -420,7 +420,7 @@ def forgets_the_last_division(q, k, v, block=64, causal=False, window=None):
 
 @mistake(
     "flash_forward",
-    en="The causal mask counts from the corner of the tile. Add the starts of the tile: places count in the sequence.",
+    en="The causal mask counts from the corner of the tile. Add the start of the tile: positions count in the sequence.",
     zh="因果掩码从块的角上数起。要加上块的起点：位置是按整个序列数的。",
 )
 def counts_places_inside_the_tile(q, k, v, block=64, causal=False, window=None):
@@ -461,7 +461,7 @@ def forgets_the_maximum_in_lse(q, k, v, block=64, causal=False, window=None):
 
 @mistake(
     "flash_forward",
-    en="`causal` is aligned to the upper left. With Lq ≠ Lk query i stands at place i + Lk − Lq.",
+    en="`causal` is aligned to the upper left. With Lq ≠ Lk query i is at position i + Lk − Lq.",
     zh="`causal` 对齐了左上角。Lq ≠ Lk 时，查询 i 的位置是 i + Lk − Lq。",
 )
 def aligns_to_the_upper_left(q, k, v, block=64, causal=False, window=None):
@@ -502,7 +502,7 @@ def _back(
     q, k, v, out, lse, dout, block, causal=False, shared=None, scale_q=True, weigh=None, needed=None,
     hide=True, keep=None,
 ):  # fmt: skip
-    """The tiled backward pass, with one thing or another gone wrong."""
+    """The tiled backward pass, with steps that can be replaced by wrong ones."""
     scale = q.shape[-1] ** -0.5
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     shared = (dout * out).sum(-1, keepdim=True) if shared is None else shared
@@ -558,8 +558,8 @@ def keeps_every_tile_of_weights(q, k, v, out, lse, dout, block=64, causal=False)
 
 @mistake(
     "flash_backward",
-    en="Every tile is computed, also those in which nobody may look. Skip them.",
-    zh="所有的块都算了，连没有谁可以看的块也算。应当跳过它们。",
+    en="Every tile is computed, also those in which no query may look at any key. Skip them.",
+    zh="所有的块都算了，连任何查询都不许看的块也算。应当跳过它们。",
 )
 def skips_no_tile_on_the_way_back(q, k, v, out, lse, dout, block=64, causal=False):
     return _back(q, k, v, out, lse, dout, block, causal, needed=lambda *tile: True)
@@ -602,7 +602,7 @@ def normalises_each_tile_again(q, k, v, out, lse, dout, block=64, causal=False):
 
 @mistake(
     "flash_backward",
-    en="dQ of a tile is overwritten by the next key tile. Add it up: every key has its say.",
+    en="dQ of a tile is overwritten by the next key tile. Add it up: every key contributes.",
     zh="一块的 dQ 被下一块键覆盖了。应当累加：每个键都有份。",
 )
 def keeps_only_the_last_key_tile(q, k, v, out, lse, dout, block=64, causal=False):

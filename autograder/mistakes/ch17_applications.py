@@ -51,7 +51,7 @@ def reshapes_straight_into_patches(images, patch):
 
 @mistake(
     "patchify",
-    en="Pixels that fill no whole patch are dropped in silence. Sizes that do not divide raise ValueError.",
+    en="Pixels that do not fill a whole patch are dropped silently. Sizes that do not divide raise ValueError.",
     zh="凑不满一块的像素被悄悄丢掉了。不能整除时应抛出 ValueError。",
 )
 def drops_the_pixels_left_over(images, patch):
@@ -64,8 +64,8 @@ def drops_the_pixels_left_over(images, patch):
 
 @mistake(
     "clip_logits",
-    en="The features are not normalised: whoever has the longest vector wins. Divide each by its length.",
-    zh="特征没有归一化：谁的向量长谁就赢。每个向量都要除以自己的长度。",
+    en="The features are not normalised: the longest vector wins. Divide each by its norm.",
+    zh="特征没有归一化：谁的向量长谁就赢。每个向量都要除以自己的模长。",
 )
 def forgets_to_normalise(image_features, text_features, logit_scale):
     return logit_scale * image_features @ text_features.T
@@ -150,6 +150,11 @@ def takes_the_logarithm_of_a_softmax(logits):
 # Recommender
 
 
+def _refuse_as_the_reference_does(function, *args):
+    """Raise what the right function raises on these arguments. Its result is thrown away."""
+    function(*args)
+
+
 def _rows(x):
     return torch.arange(len(x), device=x.device)
 
@@ -162,7 +167,7 @@ def _rows(x):
 class TakesUsersForTime(right.Recommender):
     def forward(self, item_seq):
         real = item_seq != self.padding_id
-        right.Recommender.forward(self, item_seq)
+        _refuse_as_the_reference_does(super().forward, item_seq)
         x = self.reader(self.items(item_seq).transpose(0, 1)).transpose(0, 1)
         return self.output(x[_rows(x), (real.sum(1) - 1).clamp(min=0)])
 
@@ -184,7 +189,7 @@ class ReadsThePadding(right.Recommender):
 )
 class ForgetsPositionsOfItems(right.Recommender):
     def forward(self, item_seq):
-        right.Recommender.forward(self, item_seq)
+        _refuse_as_the_reference_does(super().forward, item_seq)
         real = (item_seq != self.padding_id)[..., None]
         x = self.reader.norm(self.items(item_seq)) * real
         return self.output(x.sum(1) / real.sum(1).clamp(min=1))
@@ -197,7 +202,7 @@ class ForgetsPositionsOfItems(right.Recommender):
 )
 class HearsTheNewestItemOnly(right.Recommender):
     def forward(self, item_seq):
-        right.Recommender.forward(self, item_seq)
+        _refuse_as_the_reference_does(super().forward, item_seq)
         last = ((item_seq != self.padding_id).sum(1) - 1).clamp(min=0)
         return right.Recommender.forward(self, item_seq[_rows(item_seq), last][:, None])
 
@@ -215,7 +220,7 @@ class GivesNaNToTheNewcomer(right.Recommender):
 
 @mistake(
     "Recommender",
-    en="The newcomer's NaN is hidden at the very end, but it has already reached the gradients. Keep it from being born.",
+    en="The newcomer's NaN is hidden at the very end, but it has already reached the gradients. Prevent it from the start.",
     zh="新用户的 NaN 到最后才被盖住，可它已经进了梯度。要从一开始就不让它产生。",
 )
 class HidesTheNaNTooLate(right.Recommender):
@@ -237,18 +242,18 @@ class AlwaysPadsWithZero(right.Recommender):
 
 @mistake(
     "Recommender",
-    en="A history longer than max_len fails inside the position table (IndexError). Say it yourself: raise ValueError.",
+    en="A history longer than max_len fails inside the position table (IndexError). Check it yourself: raise ValueError.",
     zh="历史超过 max_len 时，在位置表里报错（IndexError）。请自己检查并抛出 ValueError。",
 )
 class LeavesItToThePositionTable(right.Recommender):
     def forward(self, item_seq):
-        self.reader.positions(torch.arange(item_seq.shape[1], device=item_seq.device))
+        self.reader.positions(torch.arange(item_seq.shape[1], device=item_seq.device))  # IndexError if too long
         return super().forward(item_seq)
 
 
 @mistake(
     "Recommender",
-    en="A history longer than max_len is cut in silence. Raise ValueError and let the caller choose what to drop.",
+    en="A history longer than max_len is cut silently. Raise ValueError and let the caller choose what to drop.",
     zh="历史超过 max_len 时被悄悄截断。应抛出 ValueError，丢掉哪些由调用者决定。",
 )
 class CutsLongHistories(right.Recommender):
@@ -258,7 +263,7 @@ class CutsLongHistories(right.Recommender):
 
 @mistake(
     "Recommender",
-    en="Logits come back for every place, [B, T, n_items]. Wanted is one row a user, read at the last real item.",
+    en="Logits come back for every place, [B, T, n_items]. Return one row per user, read at the last real item.",
     zh="每个位置都返回了 logits，[B, T, n_items]。每个用户只要一行，在最后一个真实物品处读取。",
 )
 class AnswersAtEveryPlace(right.Recommender):
@@ -291,12 +296,12 @@ class DropsItemsInEval(right.Recommender):
 
 @mistake(
     "Forecaster",
-    en="Attention runs over the batch: the layers take [T, B, E] unless batch_first=True. Other series change the forecast, the own past does not.",
+    en="Attention runs over the batch: the layers take [T, B, E] unless batch_first=True. Other series change the forecast, its own past does not.",
     zh="注意力跑到了批次轴上：这些层默认输入 [T, B, E]，要写 batch_first=True。结果别的序列影响预测，自己的过去反而不影响。",
 )
 class TakesSeriesForTime(right.Forecaster):
     def forward(self, x):
-        right.Forecaster.forward(self, x)
+        _refuse_as_the_reference_does(super().forward, x)
         read = self.reader(self.input(x).transpose(0, 1)).transpose(0, 1)
         return self.output(read[:, -1]).view(len(x), self.horizon, x.shape[2])
 
@@ -309,7 +314,7 @@ class TakesSeriesForTime(right.Forecaster):
 class ForgetsPositionsOfSteps(right.Forecaster):
     def forward(self, x):
         last = right.Forecaster.forward(self, x[:, -1:])
-        right.Forecaster.forward(self, x)
+        _refuse_as_the_reference_does(super().forward, x)
         return last + self.output(F.gelu(self.input(x)).mean(1)).view_as(last)
 
 
@@ -340,7 +345,7 @@ class RepeatsOneStep(right.Forecaster):
 )
 class HearsTheLastStepOnly(right.Forecaster):
     def forward(self, x):
-        super().forward(x)
+        _refuse_as_the_reference_does(super().forward, x)
         return super().forward(x[:, -1:])
 
 
@@ -351,7 +356,7 @@ class HearsTheLastStepOnly(right.Forecaster):
 )
 class ReadsTheFirstStep(right.Forecaster):
     def forward(self, x):
-        super().forward(x)
+        _refuse_as_the_reference_does(super().forward, x)
         return super().forward(x[:, :1])
 
 
@@ -401,7 +406,7 @@ def ignores_the_edges(h, adj, W, a, negative_slope=0.2):
 
 @mistake(
     "graph_attention",
-    en="Weights of strangers are zeroed after the softmax, so the rest no longer sums to 1. Mask before it.",
+    en="Weights of nodes that are not neighbours are zeroed after the softmax, so the rest no longer sums to 1. Mask before it.",
     zh="softmax 之后才把非邻居的权重置零，其余的和就不再是 1。应在 softmax 之前遮。",
 )
 def zeroes_strangers_after_the_softmax(h, adj, W, a, negative_slope=0.2):
@@ -411,7 +416,7 @@ def zeroes_strangers_after_the_softmax(h, adj, W, a, negative_slope=0.2):
 
 @mistake(
     "graph_attention",
-    en="There are no self-loops: a node forgets itself, and a lonely one has nothing to see.",
+    en="There are no self-loops: a node forgets itself, and an isolated one has nothing to see.",
     zh="没有加自环：节点忘了自己，孤立的节点什么也看不到。",
 )
 def forgets_the_self_loops(h, adj, W, a, negative_slope=0.2):
@@ -448,7 +453,7 @@ def keeps_torchs_own_slope(h, adj, W, a, negative_slope=0.2):
 
 @mistake(
     "graph_attention",
-    en="The halves of a are exchanged: the first belongs to node i, who looks, the second to j, who is looked at.",
+    en="The halves of a are exchanged: the first belongs to node i, which looks, the second to node j, which is looked at.",
     zh="a 的两半用反了：前一半属于看的节点 i，后一半属于被看的节点 j。",
 )
 def exchanges_the_halves_of_a(h, adj, W, a, negative_slope=0.2):
@@ -457,7 +462,7 @@ def exchanges_the_halves_of_a(h, adj, W, a, negative_slope=0.2):
 
 @mistake(
     "graph_attention",
-    en="That is GATv2: LeakyReLU before a. Asked for is GAT: first a, then LeakyReLU.",
+    en="This is GATv2: LeakyReLU before a. GAT is first a, then LeakyReLU.",
     zh="这是 GATv2：先 LeakyReLU 再乘 a。这里要的是 GAT：先乘 a，再 LeakyReLU。",
 )
 def bends_before_a(h, adj, W, a, negative_slope=0.2):
@@ -490,23 +495,23 @@ class TakesEpisodesForTime(right.AttentionPolicy):
 
 @mistake(
     "AttentionPolicy",
-    en="Attention runs over the batch: episodes see each other, and the own past is not heard. Say batch_first=True.",
-    zh="注意力跑到了批次轴上：各回合互相看，自己的过去却听不到。请写 batch_first=True。",
+    en="Attention runs over the batch: episodes see each other, and their own past does not count. Say batch_first=True.",
+    zh="注意力跑到了批次轴上：各回合互相看，自己的过去却不起作用。请写 batch_first=True。",
 )
 class MixesEpisodes(right.AttentionPolicy):
     def forward(self, history):
-        super().forward(history)
+        _refuse_as_the_reference_does(super().forward, history)
         return self.output(self.reader(self.input(history[:, -1:]).transpose(0, 1))[:, 0])
 
 
 @mistake(
     "AttentionPolicy",
-    en="There are no positions: the past is a bag of states, and what came first cannot be told.",
+    en="There are no positions: the past is a bag of states without order.",
     zh="没有位置信息：过去成了一袋状态，分不清先后。",
 )
 class ForgetsPositionsOfStates(right.AttentionPolicy):
     def forward(self, history):
-        super().forward(history)
+        _refuse_as_the_reference_does(super().forward, history)
         return super().forward(history[:, -1:]) + self.output(F.gelu(self.input(history)).mean(1))
 
 
@@ -517,7 +522,7 @@ class ForgetsPositionsOfStates(right.AttentionPolicy):
 )
 class AttendsInTheWidthOfTheState(right.AttentionPolicy):
     def __init__(self, state_dim, action_dim, d_model=32, n_heads=4, max_len=64):
-        nn.MultiheadAttention(state_dim, n_heads)
+        nn.MultiheadAttention(state_dim, n_heads)  # raises an error unless the heads divide state_dim
         super().__init__(state_dim, action_dim, d_model, n_heads, max_len)
 
 
@@ -528,7 +533,7 @@ class AttendsInTheWidthOfTheState(right.AttentionPolicy):
 )
 class ReadsTheFirstState(right.AttentionPolicy):
     def forward(self, history):
-        super().forward(history)
+        _refuse_as_the_reference_does(super().forward, history)
         return super().forward(history[:, :1])
 
 
@@ -539,7 +544,7 @@ class ReadsTheFirstState(right.AttentionPolicy):
 )
 class HearsThePresentOnly(right.AttentionPolicy):
     def forward(self, history):
-        super().forward(history)
+        _refuse_as_the_reference_does(super().forward, history)
         return super().forward(history[:, -1:])
 
 

@@ -25,7 +25,7 @@ def multiplies_the_wrong_axes(q, k, v):
 
 @mistake(
     "repair_01",
-    en="The batch was melted into one long sequence: every sequence now reads all the others.",
+    en="The batch was flattened into one long sequence: every sequence now reads all the others.",
     zh="批次被拍平成了一条长序列：每条序列都读到了别的序列。",
 )
 def lets_sequences_see_each_other(q, k, v):
@@ -35,7 +35,7 @@ def lets_sequences_see_each_other(q, k, v):
 
 @mistake(
     "repair_01",
-    en="The keys are turned round completely, as `.T` does. Only the last two axes change places.",
+    en="All axes of the keys are reversed, as `.T` does. Exchange only the last two.",
     zh="把键的所有轴都颠倒了（`.T` 就是这样）。应只交换最后两个轴。",
 )
 def reverses_all_axes(q, k, v):
@@ -54,8 +54,8 @@ def hunts_without_a_batch():
 
 @mistake(
     "break_01",
-    en="The exchanged axes do not fit, and the code says so. Which sizes must be equal for it to keep silent?",
-    zh="交换后的轴对不上，代码会报错。要让它不出声，哪些大小必须相等？",
+    en="The exchanged axes do not fit, and the code raises an error. Which sizes must be equal so that it does not?",
+    zh="交换后的轴对不上，代码会报错。要让它不报错，哪些大小必须相等？",
 )
 def hunts_with_sizes_that_crash():
     return right.qkv(2)
@@ -184,8 +184,8 @@ def inverts_the_mask(q, k, v, mask):
 
 @mistake(
     "repair_04",
-    en="The forbidden scores were multiplied by 0, and a score of 0 is a vote like any other. Forbid with −inf, before the softmax.",
-    zh="被禁止的分数乘成了 0，而分数 0 也是一票。应在 softmax 之前用 −inf 禁止。",
+    en="The forbidden scores were multiplied by 0, and a score of 0 gets weight like any other. Forbid with −inf, before the softmax.",
+    zh="被禁止的分数乘成了 0，而分数 0 与别的分数一样会分到权重。应在 softmax 之前用 −inf 禁止。",
 )
 def multiplies_the_scores(q, k, v, mask):
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
@@ -305,7 +305,7 @@ def cannot_widen_its_bias(q, k, v, mask):
 
 @mistake(
     "repair_07",
-    en="The first mask was used for everyone. Each sequence, and each head, has its own.",
+    en="The first mask was used for all. Each sequence, and each head, has its own.",
     zh="所有人都用了第一个掩码。每条序列、每个头都有自己的掩码。",
 )
 def uses_the_first_mask_for_all(q, k, v, mask):
@@ -362,7 +362,7 @@ def hunts_outside_training():
     return {**right.qkv(), "p": 0.5, "training": False}
 
 
-# 09: dropout for ever
+# 09: dropout forever
 
 
 @mistake(
@@ -385,7 +385,7 @@ def drops_nothing_at_all(q, k, v, p, training):
 
 @mistake(
     "repair_09",
-    en="The condition is turned round: it drops outside training and never in it.",
+    en="The condition is inverted: it drops outside training and never in training.",
     zh="条件写反了：不训练时丢弃，训练时反而不丢。",
 )
 def drops_at_the_wrong_time(q, k, v, p, training):
@@ -468,7 +468,7 @@ def deals_features_out_in_turn(x, num_heads):
 
 @mistake(
     "repair_11",
-    en="The heads were cut out well and left behind the tokens: [B, L, H, D] instead of [B, H, L, D].",
+    en="The heads were cut correctly but left after the tokens: [B, L, H, D] instead of [B, H, L, D].",
     zh="头切对了，却留在词元之后：得到 [B, L, H, D]，应为 [B, H, L, D]。",
 )
 def leaves_the_heads_behind(x, num_heads):
@@ -489,7 +489,7 @@ def hunts_with_one_head():
 
 @mistake(
     "repair_12",
-    en="This is the given code as it was: the axes are H, B, T, D when they are melted together, so one row holds pieces of different tokens.",
+    en="This is the given code as it was: the axes are H, B, T, D when they are merged, so one row holds pieces of different tokens.",
     zh="这就是原来给出的代码：合并时轴的顺序是 H, B, T, D，于是一行里装的是不同词元的碎片。",
 )
 def glues_heads_of_different_tokens(heads):
@@ -509,7 +509,7 @@ def mixes_time_and_batch(heads):
 
 @mistake(
     "repair_12",
-    en="This is the batch first. The result is [T, B, H·D].",
+    en="The batch comes first here. The result should be [T, B, H·D].",
     zh="这是批次在前。结果应为 [T, B, H·D]。",
 )
 def puts_the_batch_first(heads):
@@ -586,7 +586,7 @@ def invents_tokens(x, num_heads):
 
 @mistake(
     "repair_14",
-    en="The columns that do not fit are thrown away in silence. Raise ValueError.",
+    en="The columns that do not fit are thrown away silently. Raise ValueError.",
     zh="装不下的列被悄悄扔掉了。应抛出 ValueError。",
 )
 def throws_columns_away(x, num_heads):
@@ -713,7 +713,7 @@ def hunts_with_three_axes():
 
 @mistake(
     "break_16",
-    en="Another number of queries than heads, and the code raises an error.",
+    en="If the number of queries differs from the number of heads, the code raises an error.",
     zh="查询数与头数不同，代码会报错。",
 )
 def hunts_with_fewer_queries_than_heads():
@@ -777,7 +777,7 @@ def reads_the_batch_as_time(items):
 
 @mistake(
     "repair_18",
-    en="`reshape` gives time first its shape and not its content: transpose.",
+    en="`reshape` gives the shape of time first, but not its content: transpose.",
     zh="`reshape` 只给了「时间在前」的形状，没有给内容：应当转置。",
 )
 def reshapes_instead_of_transposing(items):
@@ -796,7 +796,7 @@ def takes_the_last_user(items):
 
 @mistake(
     "repair_18",
-    en="This is the first item of each user. The last one stands at −1.",
+    en="This is the first item of each user. The last one is at −1.",
     zh="这是每个用户的第一个物品。最后一个在 −1 处。",
 )
 def takes_the_first_item(items):
@@ -805,7 +805,7 @@ def takes_the_first_item(items):
 
 @mistake(
     "break_18",
-    en="One user with one item (or users and items that are all alike): there is nobody else to read.",
+    en="One user with one item (or users and items that are all alike): there is no other user to read.",
     zh="一个用户、一个物品（或所有用户、物品都一样）：没有别人可读。",
 )
 def hunts_with_a_single_user():

@@ -1,4 +1,4 @@
-"""Chapter 6: which query may look at which key. True always means «may look»."""
+"""Chapter 6: which query may look at which key. True always means "may look"."""
 
 import torch
 

@@ -1,7 +1,7 @@
-"""Show what was found about one part: as HTML in a notebook, as text elsewhere.
+"""Show the result of one part: as HTML in a notebook, as text elsewhere.
 
-The HTML carries its styles with it and works on light and on dark pages: text has the page's own colour, and what
-is coloured has white text on a solid ground, or a tint that is half transparent.
+The HTML contains its own styles and works on light and dark pages. Text has the page's colour; coloured boxes have white
+text on a solid background, or a half-transparent tint.
 """
 
 from html import escape
@@ -15,7 +15,7 @@ from . import heatmap
 GREEN, RED, GREY = "#1a7f37", "#cf222e", "#656d76"
 SIGNS = {"✓": GREEN, "✗": RED, "·": GREY}
 LINE = "rgba(128,128,128,.4)"
-LINK = "color:inherit;text-decoration:underline"  # a blue for light pages cannot be read on dark ones
+LINK = "color:inherit;text-decoration:underline"  # no blue works on both light and dark pages
 POINTS = Text("points", "分")
 MISTAKE = Text("Likely mistake", "很可能是这个错误")
 SEEN_ON = Text("Seen on", "输入")
@@ -38,13 +38,13 @@ def text(part: PartReport, lang: str, lesson: Lesson | None = None) -> str:
         lines += ["", *_text_of_failure(part.id, lesson.failure, lang)]
     elif part.message:
         lines += ["", part.told(lang)]
-    elif lesson and (told := afterwards_text(lesson, lang)):
-        lines += ["", told]
+    elif lesson and (after := afterwards_text(lesson, lang)):
+        lines += ["", after]
     return "\n".join(lines)
 
 
 def afterwards_text(lesson: Lesson, lang: str) -> str:
-    """What is said to those who are right, as plain lines."""
+    """The text shown when a part is right, as plain lines."""
     return "\n".join(f"{title}{COLON[lang]}{words}" for title, words in _afterwards(lesson, lang))
 
 
@@ -76,9 +76,9 @@ def html(part: PartReport, lang: str, lesson: Lesson | None = None) -> str:
     elif part.message:
         below = _block(colour, _pre(part.told(lang)))
     else:
-        told = _afterwards(lesson, lang) if lesson else []
+        after = _afterwards(lesson, lang) if lesson else []
         below = _block(
-            colour, "".join(f"<div><b>{title}</b>{COLON[lang]}{inline(words)}</div>" for title, words in told)
+            colour, "".join(f"<div><b>{title}</b>{COLON[lang]}{inline(words)}</div>" for title, words in after)
         )
     points = f"{part.score:g}/{part.max_score:g} {POINTS[lang]}"
     head = f"{_badge(VERDICT_WORDS[part.verdict][lang], colour)} <code>{escape(part.id)}</code> · {points}"
@@ -146,7 +146,7 @@ def _block(colour: str, content: str) -> str:
 
 
 def _pre(words: str) -> str:
-    """Text as it is; the line of a traceback that failed is bold."""
+    """Preformatted text. In a traceback, the line that failed is bold."""
     lines = (f"<b>{line}</b>" if line.startswith("----&gt;") else line for line in escape(words).split("\n"))
     shown = "\n".join(lines)
     return (
@@ -160,7 +160,7 @@ def _badge(words: str, colour: str) -> str:
 
 
 def _sign(promise: PromiseReport, part: PartReport) -> str:
-    """Kept, broken, or not yet to be judged because nothing is written."""
+    """The sign for a promise that is kept, broken, or not tested because nothing is written yet."""
     return "✓" if promise.kept else "·" if part.verdict is Verdict.MISSING else "✗"
 
 

@@ -1,7 +1,7 @@
 """A small tensor as a table of coloured numbers, as HTML and as text.
 
-Colours are half transparent over whatever is behind them, and the numbers keep the page's own text colour: one table is
-readable in the light and in the dark.
+The colours are half transparent and the numbers have the page's text colour, so the table is readable on light and dark
+pages.
 """
 
 from html import escape
@@ -49,7 +49,7 @@ def scale(*excerpts: Excerpt) -> float:
 
 
 def html(title: str, shown: Excerpt, largest: float, marked: str) -> str:
-    """`marked` is said of the worst element to those who cannot see its frame."""
+    """The table as HTML. `marked` describes the worst element for readers who cannot see its frame."""
     rows = "".join(
         f'<tr style="background:none">{"".join(_cell(x, (r, c) == shown.worst, largest, marked) for c, x in enumerate(row))}</tr>'
         for r, row in enumerate(shown.rows)
@@ -77,9 +77,10 @@ def _colour(x: float, largest: float) -> str:
 
 
 def text(title: str, shown: Excerpt) -> str:
-    """The same with spaces; the worst element stands in brackets."""
-    cells = [[f"[{number(x)}]" if (r, c) == shown.worst else f" {number(x)} " for c, x in enumerate(row)]
-             for r, row in enumerate(shown.rows)]  # fmt: skip
+    """The table as text, with the worst element in brackets."""
+    cells = [[f" {number(x)} " for x in row] for row in shown.rows]
+    row, column = shown.worst
+    cells[row][column] = f"[{number(shown.rows[row][column])}]"
     width = max(len(cell) for row in cells for cell in row)
     lines = ["".join(cell.rjust(width) for cell in row) for row in cells]
     return "\n".join([f"{title} {shown.where}".rstrip(), *(f"  {line}" for line in lines)])

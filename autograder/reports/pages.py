@@ -1,7 +1,7 @@
-"""Pages for people: a student's feedback and the class report, each one file in both languages.
+"""HTML pages: a student's feedback and the class report, each one file in both languages.
 
-Everything that came from a student is escaped. A page allows no script, style or picture but its own, by their hashes,
-and asks nothing of any host.
+Everything that came from a student is escaped. The content policy of a page allows only its own script and style, by
+their hashes. A page loads nothing from any server.
 """
 
 import base64
@@ -37,7 +37,7 @@ def feedback(report: SubmissionReport, lang: str) -> str:
 def class_report(
     reports: list[SubmissionReport], lang: str, folder_of: Callable[[str], str], submissions: Iterable[Submission] = ()
 ) -> str:
-    """What the instructor reads about everybody."""
+    """What the instructor reads about the whole class."""
 
     def page_of(student: str, exercise: str) -> str:
         return quote(os.fsencode(folder_of(student))) + "/" + quote(os.fsencode(exercise)) + ".html"
@@ -58,7 +58,7 @@ def _rendered(template: str, lang: str, **about: Any) -> str:
 
 @cache
 def templates() -> Environment:
-    """Where the pages come from. The filter `inline` shows `code` as code."""
+    """The templates of the pages. The filter `inline` shows `code` as code."""
     found = Environment(
         loader=PackageLoader("autograder.reports"),
         autoescape=True,
@@ -73,7 +73,7 @@ def templates() -> Environment:
 
 @cache
 def own(name: str) -> Markup:
-    """One of our own files, to stand in the page as it is."""
+    """One of our own files, which is put into the page without escaping."""
     loader = templates().loader
     assert loader is not None
     return Markup(loader.get_source(templates(), name)[0])
@@ -81,5 +81,5 @@ def own(name: str) -> Markup:
 
 @cache
 def digest(content: str) -> str:
-    """How a content policy names what it allows."""
+    """The hash by which a content policy allows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -1,11 +1,11 @@
-"""Find submissions that are suspiciously alike: those that share what hardly anybody else wrote.
+"""Find pairs of submissions that are suspiciously similar: they share lines that almost nobody else wrote.
 
-Comments, docstrings, layout and the names a learner chose are removed, and so is every line that the released
-notebook or the model solution holds. A line that many wrote is no evidence. A line that only two wrote counts log2 of the
-size of the class, in bits; the more people wrote it, the less it counts. A pair is shown when its code is alike and the
-rare lines it shares count more than chance would give any pair of the class.
+Comments, docstrings, layout and the learner's own names are removed, and so is every line of the released notebook or
+the model solution. A line that many people wrote is no evidence. A line that only two people wrote counts log2 of the
+size of the class, in bits; the more people wrote it, the less it counts. A pair is reported if its code is similar and
+its rare lines count more than chance would give to any pair of the class.
 
-Does not see: an answer that was rewritten, or one that was copied from outside the class.
+Does not find: an answer that was rewritten, or one that was copied from outside the class.
 """
 
 import builtins
@@ -24,11 +24,11 @@ import numpy as np
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
-ALIKE = 0.8  # of the tokens, in the same order
-MARGIN = 20  # bits beyond what chance gives: lines in one style come together, so they prove less than they seem to
-SHORTEST = 4  # tokens of a line that says anything
+ALIKE = 0.8  # share of the tokens that must be the same, in the same order
+MARGIN = 20  # bits beyond chance, because lines of the same style often come together
+SHORTEST = 4  # shorter lines, in tokens, are ignored
 LONGEST = 4000  # tokens of one submission that are compared
-ROWS = 256  # submissions compared with the others at once, which bounds the memory
+ROWS = 256  # submissions compared with the others at once; this limits the memory
 
 KEPT_NAMES = frozenset({*keyword.kwlist, *dir(builtins), "torch", "math", "np", "numpy", "F", "nn"})
 LAYOUT = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER})
@@ -38,7 +38,7 @@ Line = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions that are alike: how much of their code, and how many lines nobody or hardly anybody else wrote."""
+    """Two similar submissions: how much of their code is the same, and how many of the shared lines are rare."""
 
     one: str
     other: str
@@ -47,9 +47,9 @@ class Pair:
 
 
 def alike(answers: dict[str, list[str]], known: Iterable[str]) -> list[Pair]:
-    """The suspicious pairs among the answers to one exercise, most alike first.
+    """The suspicious pairs among the answers to one exercise, the most similar first.
 
-    `answers` holds the learner's own cells by student, `known` the code that everybody was given or may have been shown.
+    `answers` are the learners' own cells by student; `known` is code that everybody was given or may have seen.
     """
     common = {line for source in known for line in lines(source)}
     own = {student: _own_lines(cells, common) for student, cells in answers.items()}
@@ -78,7 +78,7 @@ def _weight(shared: Iterable[Line], bits: dict[Line, float]) -> float:
     return sum(bits.get(line, 0.0) for line in shared)
 
 
-@lru_cache(maxsize=2**14)  # what was given to all, and what was copied, is read once
+@lru_cache(maxsize=2**14)  # many submissions contain the same cells
 def lines(source: str) -> tuple[Line, ...]:
     """The statements of a cell as tokens, with the learner's own names replaced by their order within the line."""
     found: list[list[tokenize.TokenInfo]] = []
@@ -95,7 +95,7 @@ def lines(source: str) -> tuple[Line, ...]:
 
 
 def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
-    """As far as it can be read: what cannot be parsed can still be copied."""
+    """The tokens up to the first error. Code that cannot be parsed can still be copied."""
     try:
         yield from tokenize.generate_tokens(io.StringIO(source).readline)
     except (tokenize.TokenError, SyntaxError):
@@ -119,7 +119,7 @@ def _without_own_names(line: list[tokenize.TokenInfo]) -> Line:
 
 
 def _close(own: dict[str, list[Line]]) -> Iterator[tuple[str, str, float]]:
-    """The pairs whose code is alike. Only lengths that can reach that share are compared with each other."""
+    """The pairs with similar code. Only submissions of similar length are compared, because others cannot be similar."""
     texts = {student: "".join(_letter(word) for line in written for word in line) for student, written in own.items()}
     students = sorted(texts, key=lambda student: (len(texts[student]), student))
     lengths = np.array([len(texts[student]) for student in students])
@@ -127,13 +127,19 @@ def _close(own: dict[str, list[Line]]) -> Iterator[tuple[str, str, float]]:
         rows = students[start : start + ROWS]
         reach = lengths[min(start + ROWS, len(students)) - 1] * (2 - ALIKE) / ALIKE
         columns = students[start : int(np.searchsorted(lengths, reach, side="right"))]
-        shares = cdist([texts[s] for s in rows], [texts[s] for s in columns],
-                       scorer=Indel.normalized_similarity, score_cutoff=ALIKE, workers=-1, dtype=np.float32)  # fmt: skip
+        shares = cdist(
+            [texts[s] for s in rows],
+            [texts[s] for s in columns],
+            scorer=Indel.normalized_similarity,
+            score_cutoff=ALIKE,
+            workers=-1,
+            dtype=np.float32,
+        )
         for i, j in zip(*np.nonzero(shares >= ALIKE), strict=True):
             if j > i:
                 yield rows[i], columns[j], float(shares[i, j])
 
 
 def _letter(word: str) -> str:
-    """One character a token, so that whole tokens are compared."""
+    """One character per token, so that whole tokens are compared."""
     return chr(0x10000 + zlib.crc32(word.encode(errors="surrogatepass")) % 0x100000)

@@ -1,4 +1,4 @@
-"""What a class did, in numbers: the distribution of marks, each part's pass rate, the mistakes by name, who needs a look."""
+"""Statistics of a class: the distribution of marks, pass rates, mistakes by name, and submissions to look at."""
 
 import statistics
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from autograder.verdicts import Broken, Verdict
 
 from .similarity import alike
 
-MOST_MISTAKES = 20  # more would not be read
+MOST_MISTAKES = 20
 MOST_PAIRS = 50
 SLOWEST = 10
 BINS = 10  # of the distribution, each a tenth of the points
@@ -40,7 +40,7 @@ class ExerciseRow:
 
 @dataclass(frozen=True)
 class PartRow:
-    """How many got one part right."""
+    """How many submissions got one part right."""
 
     exercise: str
     part: str
@@ -51,7 +51,7 @@ class PartRow:
 
 @dataclass(frozen=True)
 class MistakeRow:
-    """A mistake of the class, with the share of that exercise's submissions."""
+    """A mistake, how many submissions made it, and how many submissions the exercise has."""
 
     exercise: str
     part: str
@@ -63,7 +63,7 @@ class MistakeRow:
 
 @dataclass(frozen=True)
 class PairRow:
-    """Two submissions that share what hardly anybody else wrote."""
+    """Two submissions that share lines which almost nobody else wrote."""
 
     exercise: str
     students: tuple[str, str]
@@ -73,7 +73,7 @@ class PairRow:
 
 @dataclass(frozen=True)
 class ClassStatistics:
-    """Everything `class.html` shows besides the reports themselves."""
+    """Everything that `class.html` shows besides the reports themselves."""
 
     students: int
     exercises: list[ExerciseRow]
@@ -86,7 +86,7 @@ class ClassStatistics:
 
 
 def class_statistics(reports: list[SubmissionReport], submissions: Iterable[Submission] = ()) -> ClassStatistics:
-    """Without the submissions themselves nothing is said about likeness."""
+    """All statistics. Without `submissions`, no similar pairs are found."""
     return ClassStatistics(
         students=len({report.student for report in reports}),
         exercises=by_exercise(reports),
@@ -132,7 +132,7 @@ def distribution(reports: list[SubmissionReport]) -> list[int]:
 
 
 def pass_rates(reports: list[SubmissionReport]) -> list[PartRow]:
-    """How many got each part right, in the order of the catalogue."""
+    """How many submissions got each part right, in the order of the catalogue."""
     totals: Counter[tuple[str, str]] = Counter()
     right: Counter[tuple[str, str]] = Counter()
     for report in reports:
@@ -163,7 +163,7 @@ def _taught(exercise: str, part: str) -> Section:
 
 
 def likeness(submissions: Iterable[Submission]) -> list[PairRow]:
-    """Pairs of submissions that share what hardly anybody else wrote, exercise by exercise."""
+    """Pairs of submissions to the same exercise that share lines which almost nobody else wrote."""
     answers: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for submission in submissions:
         if exercise := catalogue().get(submission.exercise):
@@ -177,7 +177,7 @@ def likeness(submissions: Iterable[Submission]) -> list[PairRow]:
 
 
 def _own_cells(submission: Submission, exercise: Exercise) -> list[str]:
-    """The answer cells; in a script, or where the names of the cells are lost, everything."""
+    """The answer cells. In a script, or if the cell names are lost: all cells."""
     try:
         cells, _ = read(submission, exercise)
     except Broken:
@@ -186,7 +186,7 @@ def _own_cells(submission: Submission, exercise: Exercise) -> list[str]:
 
 
 def _known(exercise: str) -> list[str]:
-    """The code of the notebook as released and as solved by us."""
+    """The code of the released notebook and of the model solution."""
     notebooks = (nbformat.read(path(exercise), as_version=4) for path in (released_path, solution_path))
     return [cell.source for notebook in notebooks for cell in notebook.cells if cell.cell_type == "code"]
 

@@ -1,4 +1,4 @@
-"""Write what was found: JSON, CSV, JUnit and Gradescope for programs, and pages for people."""
+"""Write the results: JSON, CSV, JUnit and Gradescope files for programs, and pages for people."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 def write_all(reports: list[SubmissionReport], out: Path, lang: str, submissions: Iterable[Submission] = ()) -> None:
-    """Everything `--out` promises. `submissions` are read once more, to see which are alike."""
+    """Write all files of `--out`. `submissions` are read again, to find similar ones."""
     write_json(reports, out / "results.json")
     write_csv(reports, out / "grades.csv")
     write_junit(reports, out / "junit.xml")
@@ -31,7 +31,7 @@ def write_all(reports: list[SubmissionReport], out: Path, lang: str, submissions
 
 
 def folder_of(student: str) -> str:
-    """The folder of a student's feedback below `--out`. Nobody's name may take the place of a report."""
+    """The folder of a student's feedback below `--out`. A student may have the same name as one of our files."""
     return f"{student} (student)" if student.casefold() in OURS else student
 
 
@@ -51,7 +51,7 @@ def write_csv(reports: list[SubmissionReport], path: Path) -> None:
 
 
 def harmless(text: str) -> str:
-    """A cell that a spreadsheet will not take for a formula."""
+    """The text of a cell, changed so that a spreadsheet does not read it as a formula."""
     return "'" + text if text.startswith(FORMULA_STARTS) else text
 
 
@@ -78,7 +78,7 @@ def write_junit(reports: list[SubmissionReport], path: Path) -> None:
 
 
 def _kind(verdict: Verdict) -> str | None:
-    """JUnit tells an answer that is not right from one that could not be judged."""
+    """JUnit distinguishes a failure (not right) from an error (could not be judged)."""
     if verdict is Verdict.PASS:
         return None
     return "failure" if verdict in (Verdict.WRONG, Verdict.MISSING) else "error"
@@ -103,5 +103,5 @@ def write_gradescope(report: SubmissionReport, path: Path, lang: str) -> None:
 
 
 def _printable(text: str) -> str:
-    """XML has no way to say control characters."""
+    """The text without control characters, which XML does not allow."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

@@ -1,1 +1,1 @@
-"""What runs beside a student's code. Nothing here knows an answer, and nothing here imports the rest of the package."""
+"""Code that runs in the student's process. It knows no answer and imports nothing else of the package."""

@@ -1,4 +1,4 @@
-"""Begin a backward pass without importing SymPy. Both sides of the trust line use this module."""
+"""Start a backward pass without importing SymPy. Both sides of the trust line use this module."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 
 
 class _Start(torch.autograd.Function):
-    """A single number whose gradient with respect to `output` is `weight`, exactly."""
+    """A scalar whose gradient with respect to `output` is exactly `weight`."""
 
     @staticmethod
     def forward(ctx: Any, output: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -20,9 +20,8 @@ class _Start(torch.autograd.Function):
 
 
 def starts(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Iterator[torch.Tensor]:
-    """Where a backward pass begins, from pairs of an output and its cotangent.
+    """The scalars at which a backward pass starts, from pairs of an output and its cotangent.
 
-    When `torch.autograd.grad` is given cotangents it first imports PyTorch's symbolic shapes and with them SymPy.
-    That takes longer than checking an answer.
+    With cotangents, `torch.autograd.grad` imports PyTorch's symbolic shapes and SymPy. That takes longer than a check.
     """
-    return (_Start.apply(output, weight) for output, weight in pairs)  # type: ignore[no-untyped-call]
+    return (_Start.apply(output, weight) for output, weight in pairs)

@@ -1,18 +1,18 @@
-"""Count what a call does instead of timing it, forward and, when it is differentiated, backward.
+"""Count what a call does instead of timing it: the forward pass and, if it is differentiated, the backward pass.
 
 flops, elements   the work: multiplications and additions of matrix products; numbers read and written
 largest           elements of the largest tensor made
 live              bytes of all tensors made and alive at once, at the peak: many small tiles count together
 reduced           the most numbers that one reduction (a sum, a maximum, a softmax, a matrix product) made into one;
-                  a row that leaves PyTorch counts as one, because nobody sees what becomes of it there
-left              elements that left PyTorch by `.numpy()`, `.tolist()` and the like
-python            bytes of Python and NumPy objects alive at once, at the peak (traced in a call of its own)
+                  a row that leaves PyTorch counts as a reduction too, because nothing counts what happens there
+left              elements that left PyTorch by `.numpy()`, `.tolist()` and similar methods
+python            bytes of Python and NumPy objects alive at once, at the peak (traced in a separate call)
 
-Two watchers are needed. The dispatch watcher sees every kernel, also the fused attention for which PyTorch's own
+Two watchers are needed. The dispatch watcher sees every kernel, including the fused attention for which PyTorch's own
 counter reports 0 FLOPs. The function watcher sees composite functions such as `multi_head_attention_forward`,
-which are taken apart before they reach a kernel.
-Does not see: work done in NumPy or plain Python, nor memory taken from the system directly. The examiner watches the
-memory of the process from outside for that.
+which are decomposed before they reach a kernel.
+Does not see: work done in NumPy or plain Python, nor memory taken directly from the system. For that, the examiner
+measures the memory of the process from outside.
 """
 
 import tracemalloc
@@ -40,22 +40,27 @@ def _fused_attention_flops(
     return 2 * pairs * (width + value.shape[-1])
 
 
-READ_WHAT_THEY_RETURN = {"gather", "index", "index_select", "take", "embedding"}  # and not all of their source
+READ_WHAT_THEY_RETURN = {"gather", "index", "index_select", "take", "embedding"}  # not the whole input
 WAYS_OUT = {"numpy", "tolist", "__array__", "item", "__dlpack__"}
-SHRINK = {"sum", "nansum", "mean", "nanmean", "amax", "amin", "max", "min", "aminmax", "argmax", "argmin", "prod",
-          "logsumexp", "linalg_vector_norm", "var", "std", "median", "nanmedian"}  # fmt: skip
-RUN_ALONG = {"_softmax", "_log_softmax", "_safe_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp",
-             "_logcumsumexp", "_cummax_helper", "_cummin_helper", "sort"}  # fmt: skip
-CONTRACT = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}  # by the left factor
+SHRINK = frozenset(
+    "sum nansum mean nanmean amax amin max min aminmax argmax argmin prod logsumexp linalg_vector_norm var std median "
+    "nanmedian".split()
+)
+RUN_ALONG = frozenset(
+    "_softmax _log_softmax _safe_softmax cumsum cumprod cummax cummin logcumsumexp _logcumsumexp _cummax_helper "
+    "_cummin_helper sort".split()
+)
+# Matrix products, with the position of their left factor.
+CONTRACT = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}
 EXTRA_FLOPS = {aten._scaled_dot_product_flash_attention_for_cpu: _fused_attention_flops}
 
 
 class _Kernels(TorchDispatchMode):
-    facts: ClassVar[dict[int, "_Facts"]] = {}  # by the identity of the kernel: it is asked a thousand times
+    facts: ClassVar[dict[int, "_Facts"]] = {}  # a cache by the id of the kernel
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and keeping the compiler out would first import it
+        return False  # True would import the compiler, and nothing is compiled here
 
     def __init__(self, given: set[int]):
         super().__init__()
@@ -66,7 +71,7 @@ class _Kernels(TorchDispatchMode):
         self.largest = 0
         self.reduced = 0
         self.live = self.most_live = 0
-        self.alive: dict[int, tuple[weakref.ref[Any], int]] = {}  # by the identity of the storage: itself and its bytes
+        self.alive: dict[int, tuple[weakref.ref[Any], int]] = {}  # by the id of a storage: a reference to it, its bytes
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -107,11 +112,11 @@ class _Kernels(TorchDispatchMode):
 
 
 class _Facts:
-    """What is the same at every use of a kernel: its name, how to count its FLOPs, what it does with its arguments."""
+    """What never changes about a kernel: its name, how to count its FLOPs, what it does with its arguments."""
 
     def __init__(self, function: Any):
         packet = function._overloadpacket
-        self.function = function  # kept, so that its identity stays its own
+        self.function = function  # a reference, so that no other object gets its id
         self.name = packet._qualified_op_name.removeprefix("aten::")
         self.view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
         self.flops = EXTRA_FLOPS.get(packet) or _flops_by_shape(flop_registry.get(packet))
@@ -120,7 +125,7 @@ class _Facts:
 
 
 def _flops_by_shape(counter: Any) -> Callable[..., int] | None:
-    """PyTorch's own formula, which takes shapes. Its wrapper walks through the arguments as a tree, which is slow."""
+    """PyTorch's own formula, which takes shapes. Its wrapper takes tensors, but flattens them slowly."""
     formula = getattr(counter, "__wrapped__", None)
     if formula is None:
         found: Callable[..., int] | None = counter
@@ -136,7 +141,7 @@ def _flops_by_shape(counter: Any) -> Callable[..., int] | None:
 
 
 def _reduced(name: str, args: Any, kwargs: dict[str, Any], out: Any) -> int:
-    """How many numbers this kernel makes into one. Whether all or any are true is a question, not a reduction."""
+    """How many numbers this kernel reduces to one. Integer and bool tensors do not count."""
     if name in CONTRACT:
         return int(args[CONTRACT[name]].shape[-1])
     if not args[0].is_floating_point() or not args[0].dim():
@@ -145,12 +150,12 @@ def _reduced(name: str, args: Any, kwargs: dict[str, Any], out: Any) -> int:
         along = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
         return int(args[0].shape[along])
     if len(args) > 1 and isinstance(args[1], torch.Tensor):
-        return 0  # the larger of two tensors, place by place
+        return 0  # `max` or `min` of two tensors, element by element
     return int(args[0].numel() // max(tensors(out)[0].numel(), 1))
 
 
 def _elements(values: Sequence[Any]) -> int:
-    """How many numbers there are in all tensors among these."""
+    """How many elements all tensors in `values` have together."""
     count = 0
     for value in values:
         if isinstance(value, torch.Tensor):
@@ -176,7 +181,7 @@ class _Functions(TorchFunctionMode):
 
 
 class _Names(TorchDispatchMode):
-    """The kernels that were used, and no more."""
+    """Records the names of the kernels that were used, and nothing else."""
 
     _should_skip_dynamo = _Kernels._should_skip_dynamo
 
@@ -190,9 +195,9 @@ class _Names(TorchDispatchMode):
 
 
 class Watch:
-    """See which functions are used inside the `with` block, and which kernels unless a trap waits for those.
+    """Record which functions and kernels are used inside the `with` block. With a trap, kernels are left to the trap.
 
-    Nothing is counted, so it is much quicker than a measurement.
+    Nothing is counted, so this is much faster than a `Measurement`.
     """
 
     def __init__(self, trapped: bool):
@@ -218,7 +223,7 @@ class Watch:
 
 
 class Measurement:
-    """Watch everything done inside the `with` block; `counts` tells what was seen."""
+    """Count everything done inside the `with` block; `counts()` returns the numbers."""
 
     def __init__(self, given: list[torch.Tensor]):
         self.kernels = _Kernels({tensor.untyped_storage().data_ptr() for tensor in given})
@@ -249,10 +254,10 @@ class Measurement:
 
 
 class Tracing:
-    """Follow Python and NumPy objects inside the `with` block, and nothing else: what a watcher makes would be followed too."""
+    """Trace Python and NumPy objects inside the `with` block. No watcher runs, because its objects would be traced too."""
 
     def __init__(self) -> None:
-        self.ours = not tracemalloc.is_tracing()  # do not disturb somebody who traces this process already
+        self.ours = not tracemalloc.is_tracing()  # leave a trace that someone else started alone
         self.intact, self.python = False, 0
 
     def __enter__(self) -> "Tracing":

@@ -9,7 +9,7 @@ SEQUENCES = (tuple, list)
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Everything that is no container, in order; a dict in the order of its keys."""
+    """All values that are not containers, in order. A dict is walked in the order of its sorted keys."""
     if isinstance(value, SEQUENCES):
         for item in value:
             yield from leaves(item)
@@ -46,7 +46,7 @@ def mapped_tensors(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def frozen(value: Any, key: Callable[[Any], Any]) -> Any:
-    """Something hashable that is equal when the containers, and `key(leaf)` of all leaves, are equal."""
+    """A hashable copy. Two are equal if the containers and the `key(leaf)` of all leaves are equal."""
     if isinstance(value, SEQUENCES):
         return (type(value), *(frozen(item, key) for item in value))
     if isinstance(value, dict):

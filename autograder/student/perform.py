@@ -1,6 +1,6 @@
 """Carry out the examiner's requests on a student's namespace.
 
-The same code serves both sides: in the student's process behind the wire, and in a learner's own notebook.
+This code runs in two places: in the student's process behind the wire, and in a learner's own notebook.
 A request is a dict with "do"; the answer is a dict with "value", or with "error" when the student's code raised.
 """
 
@@ -21,14 +21,14 @@ from .wire import Answer, Handle, Request, Seeded, WireError, encode
 
 LONGEST_TEXT = 500
 TRACEBACK_LINES = 4
-# Taken before student code runs: what it puts in their place later changes nothing here.
+# Saved before student code runs. If student code replaces these functions, nothing changes here.
 _clone, _detach, _nan_to_num = torch.Tensor.clone, torch.Tensor.detach, torch.Tensor.nan_to_num
-_equal, _state_of_chance = torch.equal, torch.get_rng_state
+_equal, _rng_state = torch.equal, torch.get_rng_state
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory")
 
 
 class Performer:
-    """`trap` stops forbidden operators for good; it knows those of the CPU."""
+    """Answers requests about one namespace. `trap` makes forbidden operators raise; it exists for the CPU only."""
 
     def __init__(self, namespace: dict[str, Any], device: str = "cpu", trap: Trap | None = None):
         self.namespace = namespace
@@ -48,7 +48,7 @@ class Performer:
         return answer
 
     def describe(self, raised: BaseException) -> dict[str, Any]:
-        """What is said about an error of the student's code."""
+        """Describe an error of the student's code as plain data."""
         return describe(raised, self.namespace)
 
     def reply(self, request: Request) -> bytes:
@@ -79,8 +79,8 @@ class Performer:
     ) -> Answer:
         """Call a function or a module; with `cotangents` differentiate it too.
 
-        With `count` count what it does, with `trace` the memory of Python objects. `forbidden` operators refuse, or are
-        at least seen.
+        `count` counts what it does, `trace` measures the memory of Python objects. Operators in `forbidden` raise, or
+        are at least reported.
         """
         function = self._find(target)
         args, kwargs = self._fresh(list(args)), self._fresh(dict(kwargs or {}))
@@ -90,7 +90,7 @@ class Performer:
         given = tensors((args, kwargs))
         before = [_clone(_detach(tensor)) for tensor in given]
         cotangents = self._fresh(cotangents)
-        chance = _state_of_chance()
+        rng_before = _rng_state()
         watch: Measurement | Tracing | Watch | None = None
         if count:
             watch = Measurement(given)
@@ -109,7 +109,7 @@ class Performer:
         if watch is not None:
             answer["counts"] = watch.counts()
             answer["counts"]["operators"] += sorted(self.trap.sprung) if self.trap else []
-        answer["stirred"] = not _equal(chance, _state_of_chance())
+        answer["stirred"] = not _equal(rng_before, _rng_state())
         answer["changed"] = [not _same(old, new) for old, new in zip(before, given, strict=True)]
         if list(map(id, tensors((args, kwargs)))) != list(map(id, given)):
             answer["changed"].append(True)  # a list or a dict holds other tensors than before

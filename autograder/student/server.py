@@ -1,8 +1,8 @@
-"""The process every student's process is forked from.
+"""The zygote: every student's process is forked from this process.
 
 It has imported torch, NumPy, IPython and matplotlib, and nothing that knows an answer. It starts no thread, because a
-fork copies only the thread that calls it. For each submission it forks a supervisor, which forks the student's process
-as the first of a new process namespace: when that one dies, everything it started dies with it.
+fork copies only the thread that calls it. For each submission it forks a supervisor. The supervisor forks the student's
+process as the first process of a new process namespace: when it ends, the kernel ends everything it started.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from .trap import Trap
 
 Order = dict[str, Any]  # the limits, the device, and the layers to leave out
 
-LARGE_CLASS = 12  # students after whom it pays to make the next forks cheaper
+LARGE_CLASS = 12  # after this many forks it is worth making the next ones cheaper
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def _warm_up() -> None:
-    """Touch what every answer touches, so that it is paid for once."""
+    """Run what every answer runs, so that its start-up cost is paid once, before the forks."""
     x = torch.ones(2, 3, 3)
     performer = Performer({"f": lambda x, mask: torch.softmax((x @ x.mT).masked_fill(~mask, 0.0), -1) @ x})
     call = {"do": "call", "target": "f", "args": (x, x > 0), "wrt": [0], "cotangents": [x]}
@@ -76,12 +76,12 @@ def _warm_up() -> None:
 
 
 def _supervise(order: Order, descriptors: list[int], wall: sandbox.Wall, proc: int, shell: cells.Shell) -> None:
-    """Start the student's process, end it when told to, and report how it ended. No student code runs here."""
+    """Start the student's process, end it on request, and report how it ended. No student code runs here."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     connection, status = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     missing: dict[str, str] = {}
-    scratch = None
+    scratch = sandbox.SCRATCH
     if not wall.root_is_private:
         scratch = os.path.join(wall.view.spare, str(os.getpid()))
         os.mkdir(scratch, 0o700)
@@ -94,16 +94,16 @@ def _supervise(order: Order, descriptors: list[int], wall: sandbox.Wall, proc: i
     student = os.fork()
     if student == 0:
         status.close()
-        _be_the_student(order, connection, wall, proc, shell, scratch, missing)
+        _serve_student(order, connection, wall, proc, shell, scratch, missing)
         os._exit(0)
     connection.close()
     _watch(student, status, proc)
-    if scratch:
+    if not wall.root_is_private:
         sandbox.clear(scratch)
 
 
 def _watch(student: int, status: socket.socket, proc: int) -> None:
-    """Report the memory of the student's process when asked; kill the process when the examiner hangs up."""
+    """Report the memory of the student's process on request; kill it when the examiner closes the connection."""
     alive = os.pidfd_open(student)
     waiting = select.poll()
     waiting.register(alive, select.POLLIN)
@@ -121,12 +121,12 @@ def _watch(student: int, status: socket.socket, proc: int) -> None:
         status.sendall(json.dumps(_peak(student, proc)).encode() + b"\n")
     _, ended, usage = os.wait4(student, 0)
     report = {"exit": os.waitstatus_to_exitcode(ended), "cpu_seconds": usage.ru_utime + usage.ru_stime}
-    with contextlib.suppress(OSError):  # the examiner may no longer want to know
+    with contextlib.suppress(OSError):  # the examiner may have gone
         status.sendall(json.dumps(report).encode() + b"\n")
 
 
 def _forget_peak(student: int, proc: int) -> None:
-    """Let the kernel's peak start again from now: a peak made on purpose earlier must not hide a later one."""
+    """Reset the kernel's record of the peak. Otherwise an early peak, made on purpose, would hide a later one."""
     with os.fdopen(os.open(f"{student}/clear_refs", os.O_WRONLY, dir_fd=proc), "w") as file:
         file.write("5")
 
@@ -137,15 +137,16 @@ def _peak(student: int, proc: int) -> dict[str, int]:
     return {name: int(fields.get(name, "0 kB").split()[0]) for name in ("VmHWM", "VmRSS")}
 
 
-def _be_the_student(
+def _serve_student(
     order: Order,
     connection: socket.socket,
     wall: sandbox.Wall,
     proc: int,
     shell: cells.Shell,
-    scratch: str | None,
+    scratch: str,
     missing: dict[str, str],
 ) -> None:
+    """Enter the sandbox, then run cells and calls until the connection is closed."""
     os.setsid()
     missing |= sandbox.enter(wall, order["limits"], proc, scratch, signal.SIGKILL)
     cells.silence()
@@ -163,9 +164,8 @@ def _be_the_student(
             request = wire.receive(connection, device=order["device"])
         except EOFError:
             return
+        connection.settimeout(None)
         if request["do"] == "cell":
-            connection.settimeout(None)
             wire.send(connection, cells.run(shell, request["source"], output_limit, request.get("name")))
         else:
-            connection.settimeout(None)
             connection.sendall(performer.reply(request))

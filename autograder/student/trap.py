@@ -1,8 +1,8 @@
-"""Operators that do the exercise for the learner refuse to run, below everything that Python can switch off.
+"""Make forbidden operators raise an error, at a level that Python code cannot switch off.
 
-The watchers of `measure` follow one thread and can be taken off for a moment. A trap is a kernel of its own in PyTorch's
-dispatcher: it is met from every thread, behind disabled modes, and from TorchScript.
-Does not stop: code that finds the trap in the memory of its own process and takes it out.
+The watchers in `measure` see one thread and can be disabled for a moment. A trap replaces a kernel in PyTorch's
+dispatcher: it works in every thread, behind disabled modes, and from TorchScript.
+Does not stop: code that finds the trap in the memory of its own process and removes it.
 """
 
 import warnings
@@ -14,7 +14,7 @@ import torch
 
 
 class Trap:
-    """`stays` leaves it set between two calls; where others compute in the same process, it is set for the call alone."""
+    """With `stays` the trap remains set between calls. Use False where other code computes in the same process."""
 
     def __init__(self, stays: bool):
         self.names: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class Trap:
 
     @contextmanager
     def waiting_for(self, names: Iterable[str]) -> Iterator[None]:
-        """Inside, these operators refuse to run; `sprung` gathers those that were tried."""
+        """Inside the block these operators raise an error; `sprung` collects the names of those that were called."""
         self.set(names)
         try:
             yield
@@ -33,18 +33,18 @@ class Trap:
                 self.set(())
 
     def set(self, names: Iterable[str]) -> None:
-        """Let these operators of `aten`, and no others, refuse to run from now on."""
+        """From now on exactly these operators of `aten` raise an error."""
         wanted = frozenset(names)
         if self.names == wanted:
             return
         if self._library is not None:
-            self._library._destroy()  # the operators are again what they were
+            self._library._destroy()  # restores the original kernels
         self.names, self._library = wanted, torch.library.Library("aten", "IMPL") if wanted else None
         for name in self.names:
-            packet = getattr(torch.ops.aten, name, None)  # a function of Python is left to the watchers
+            packet = getattr(torch.ops.aten, name, None)  # None for a Python function, which the watchers see
             for overload in packet.overloads() if packet is not None else ():
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a kernel is overridden: that is the point
+                    warnings.simplefilter("ignore")  # PyTorch warns that a kernel is overridden
                     self._library.impl(
                         name if overload == "default" else f"{name}.{overload}", self._refuse(name), "CPU"
                     )

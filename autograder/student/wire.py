@@ -1,8 +1,8 @@
-"""The only language spoken across the trust line: JSON for structure, safetensors for tensors.
+"""The only message format that crosses the trust line: JSON for structure, safetensors for tensors.
 
 Neither can carry code. A frame is two big-endian lengths, the JSON, then the tensors.
-Everything a peer sends is data to be checked: sizes are limited before they are read,
-and whatever does not decode raises `WireError`.
+Nothing that the other side sends is trusted: sizes are checked before the data is read,
+and a message that cannot be decoded raises `WireError`.
 """
 
 import ctypes
@@ -26,21 +26,16 @@ PIECE = 2**15  # bytes read at once
 Request = dict[str, Any]  # "do", and what it needs
 Answer = dict[str, Any]  # "value", or "error" when the student's code raised
 
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.float64, torch.float32, torch.float16, torch.bfloat16,
-        torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-    )
-}  # fmt: skip
+NUMBER_TYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in NUMBER_TYPES}
 
 
 class WireError(Exception):
-    """The other side sent, or was about to be sent, something that may not cross."""
+    """A message that cannot be read, or a value that may not be sent."""
 
 
 class Seeded:
-    """A random generator, sent as its seed and made anew on the other side."""
+    """A random generator. Only its seed is sent; the other side makes a new generator from it."""
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -50,7 +45,7 @@ class Seeded:
 
 
 class Handle:
-    """A module that lives in the student's process, by its number."""
+    """The number of a module in the student's process."""
 
     def __init__(self, number: int):
         self.number = number
@@ -116,16 +111,16 @@ def _lower(value: Any, tensors: dict[str, torch.Tensor], depth: int) -> Any:
 
 
 def _spec(tensor: torch.Tensor) -> Any:
-    """A tensor as safetensors wants it. From version 0.8 on it reads the bytes in place, so the tensor must outlive it."""
-    about = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+    """A tensor as `serialize` wants it. From version 0.8 on, safetensors reads the bytes in place: keep the tensor alive."""
+    dtype, shape = str(tensor.dtype).removeprefix("torch."), list(tensor.shape)
     size = tensor.numel() * tensor.element_size()
     if not hasattr(safetensors, "TensorSpec"):
-        return about | {"data": ctypes.string_at(tensor.data_ptr(), size)}
-    return safetensors.TensorSpec(**about, data_ptr=tensor.data_ptr(), data_len=size)
+        return {"dtype": dtype, "shape": shape, "data": ctypes.string_at(tensor.data_ptr(), size)}
+    return safetensors.TensorSpec(dtype=dtype, shape=shape, data_ptr=tensor.data_ptr(), data_len=size)
 
 
 def _text(value: str) -> str:
-    """Half a character, which JSON can say and no file can hold, becomes a question mark."""
+    """The text with question marks for lone surrogates, which JSON allows but no file can hold."""
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
@@ -133,7 +128,7 @@ def _lift(value: Any, tensors: dict[str, torch.Tensor], device: str, depth: int 
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list):
-        raise WireError("a list that does not say what it is")
+        raise WireError("a list without a kind")
     if not isinstance(value, dict):
         return value
     if depth > DEEPEST + 1:
@@ -185,7 +180,7 @@ def receive(connection: socket.socket, deadline: float | None = None, device: st
     size, wanted, lengths = 0, HEADER.size, (0, 0)
     while size < wanted:
         connection.settimeout(_remaining(deadline))
-        part = connection.recv(PIECE)  # mostly all of it: each side speaks only when it is asked
+        part = connection.recv(PIECE)  # usually the whole frame, because each side sends only one at a time
         if not part:
             raise EOFError("the other side has closed the connection")
         parts.append(part)

@@ -3,6 +3,7 @@
 import torch
 
 from autograder.exam import gradients_match, left_alone, matches, promise, require
+from autograder.exam.sentences import ANY_LEADING_AXES, FLOAT32_AND_16_BITS, INPUTS_STAY, UNKNOWN_KIND_IS_REFUSED
 from autograder.reference import ch01_from_recurrence_to_attention as reference
 
 LOW = (torch.float16, torch.bfloat16)
@@ -48,11 +49,7 @@ def test_rows_are_queries_when_lengths_are_equal(student, draw):
     matches(student, reference.additive_scores, *states(draw, 2, lq=6, lk=6))
 
 
-@promise(
-    "additive_scores",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("additive_scores", ANY_LEADING_AXES)
 def test_any_leading_axes_of_states(student, draw):
     matches(student, reference.additive_scores, *states(draw))
     matches(student, reference.additive_scores, *states(draw, 2, 9, 3))
@@ -77,17 +74,13 @@ def test_gradients_of_the_scores(student, draw):
     gradients_match(student, reference.additive_scores, *given, wrt=(0, 1, 2, 3, 4), cotangents=(draw(2, 4, 6),))
 
 
-@promise("additive_scores", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("additive_scores", FLOAT32_AND_16_BITS)
 def test_scores_in_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
         matches(student, reference.additive_scores, *states(draw, 2, dtype=dtype))
 
 
-@promise(
-    "additive_scores",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("additive_scores", INPUTS_STAY)
 def test_states_are_left_alone(student, draw):
     left_alone(student, reference.additive_scores, *states(draw, 3))
     left_alone(student, reference.additive_scores, *states(draw))
@@ -116,7 +109,7 @@ def test_values_are_mixed_by_resemblance(student, draw):
 
 @promise(
     "soft_lookup",
-    en="Without a beta it is 1; with beta = 0 every value counts the same.",
+    en="beta is 1 by default; with beta = 0 every value counts the same.",
     zh="不给 beta 时它等于 1；beta = 0 时每个值一样重要。",
 )
 def test_the_default_beta_and_beta_zero(student, draw):
@@ -150,18 +143,14 @@ def test_a_very_large_beta_is_the_hard_lookup(student, draw):
 
 @promise(
     "soft_lookup",
-    en="With as many queries as keys and values as wide as keys, everything keeps its place.",
-    zh="查询和键一样多、值和键一样宽时，各就各位。",
+    en="With as many queries as keys, and values as wide as keys, no axis is taken for another.",
+    zh="查询和键一样多、值和键一样宽时，各个轴也不会弄混。",
 )
 def test_equal_sizes_do_not_confuse(student, draw):
     matches(student, reference.soft_lookup, *memory(draw, 2, lq=5, lk=5, d=4, dv=4), beta=1.5)
 
 
-@promise(
-    "soft_lookup",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("soft_lookup", ANY_LEADING_AXES)
 def test_any_leading_axes_of_the_memory(student, draw):
     matches(student, reference.soft_lookup, *memory(draw), beta=0.75)
     matches(student, reference.soft_lookup, *memory(draw, 2, 8, 3), beta=0.75)
@@ -177,17 +166,13 @@ def test_gradients_of_the_lookup(student, draw):
     gradients_match(student, reference.soft_lookup, *given, 1.25, wrt=(0, 1, 2), cotangents=(draw(2, 4, 7),))
 
 
-@promise("soft_lookup", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("soft_lookup", FLOAT32_AND_16_BITS)
 def test_lookup_in_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
         matches(student, reference.soft_lookup, *memory(draw, 2, dtype=dtype), beta=0.5)
 
 
-@promise(
-    "soft_lookup",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("soft_lookup", INPUTS_STAY)
 def test_the_memory_is_left_alone(student, draw):
     left_alone(student, reference.soft_lookup, *memory(draw, 3), 2.5)
 
@@ -246,7 +231,7 @@ def test_who_is_cheaper_depends_on_the_width(student, draw):
             matches(student, reference.path_and_cost, kind, n, d)
 
 
-@promise("path_and_cost", en="An unknown kind raises ValueError.", zh="未知的 kind 抛出 ValueError。")
+@promise("path_and_cost", UNKNOWN_KIND_IS_REFUSED)
 def test_an_unknown_kind_is_refused(student, draw):
     n, d = draw.integer(30, 60), draw.integer(5, 20)
     matches(student, reference.path_and_cost, "attention", n, d)

@@ -3,6 +3,7 @@
 import torch
 
 from autograder.exam import gradients_match, left_alone, matches, promise, require
+from autograder.exam.sentences import ANY_LEADING_AXES, FLOAT32_AND_16_BITS, INPUTS_STAY, UNKNOWN_KIND_IS_REFUSED
 from autograder.reference import ch02_query_key_value as reference
 
 LOW = (torch.float16, torch.bfloat16)
@@ -60,7 +61,7 @@ def test_any_bias_may_be_missing(student, draw):
 
 @promise(
     "project_qkv",
-    en="The key bias moves every key by the same vector. Softmax will cancel that later, but k is k.",
+    en="The key bias moves every key by the same vector. Softmax will cancel that later, but k must still contain it.",
     zh="键的偏置把每个键都平移同一个向量。softmax 之后会把它抵消，但 k 还是要如实算出来。",
 )
 def test_the_key_bias_is_added_though_softmax_will_cancel_it(student, draw):
@@ -69,11 +70,7 @@ def test_the_key_bias_is_added_though_softmax_will_cancel_it(student, draw):
     matches(student, reference.project_qkv, x, *weights, bk=draw(4, scale=3.0))
 
 
-@promise(
-    "project_qkv",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("project_qkv", ANY_LEADING_AXES)
 def test_any_leading_axes_of_the_tokens(student, draw):
     matches(student, reference.project_qkv, draw(5, 6), *layer(draw), *biases(draw))
     matches(student, reference.project_qkv, draw(2, 3, 5, 6), *layer(draw), *biases(draw))
@@ -103,7 +100,7 @@ def test_gradients_reach_tokens_weights_and_biases(student, draw):
     gradients_match(student, reference.project_qkv, *args, wrt=range(7), cotangents=cotangents)
 
 
-@promise("project_qkv", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("project_qkv", FLOAT32_AND_16_BITS)
 def test_projections_in_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
         args = (draw(2, 5, 6, dtype=dtype), *layer(draw, dtype=dtype), *biases(draw, dtype=dtype))
@@ -141,11 +138,7 @@ def test_tokens_are_mixed_and_not_features(student, draw):
     matches(student, reference.fixed_mixing, draw(2, 4, 4), draw(4, 4))
 
 
-@promise(
-    "fixed_mixing",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("fixed_mixing", ANY_LEADING_AXES)
 def test_any_leading_axes_of_the_mixed(student, draw):
     matches(student, reference.fixed_mixing, draw(4, 3), draw(4, 4))
     matches(student, reference.fixed_mixing, draw(2, 3, 5, 6), draw(5, 5))
@@ -153,7 +146,7 @@ def test_any_leading_axes_of_the_mixed(student, draw):
 
 @promise(
     "fixed_mixing",
-    en="The weights do not depend on the input: unit vectors bring out softmax(M) itself, and another input is mixed alike.",
+    en="The weights do not depend on the input: unit vectors give softmax(M) itself, and another input is mixed with the same weights.",
     zh="权重与输入无关：输入单位向量，得到的就是 softmax(M) 本身；换个输入，混法不变。",
 )
 def test_the_weights_do_not_depend_on_the_input(student, draw):
@@ -186,23 +179,19 @@ def test_gradients_reach_tokens_and_matrix(student, draw):
     gradients_match(student, reference.fixed_mixing, *args, wrt=(0, 1), cotangents=(draw(2, 5, 3),))
 
 
-@promise("fixed_mixing", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("fixed_mixing", FLOAT32_AND_16_BITS)
 def test_mixing_in_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
         matches(student, reference.fixed_mixing, draw(2, 5, 3, dtype=dtype), draw(5, 5, dtype=dtype))
 
 
-@promise(
-    "fixed_mixing",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("fixed_mixing", INPUTS_STAY)
 def test_tokens_and_matrix_are_left_alone(student, draw):
     left_alone(student, reference.fixed_mixing, draw(2, 5, 3), draw(5, 5))
 
 
 def sizes(draw):
-    """n and d, far enough apart that no formula in one is a formula in the other."""
+    """n and d, so far apart that a formula in the wrong one of them gives another number."""
     return draw.integer(11, 19), draw.integer(23, 40)
 
 
@@ -240,7 +229,7 @@ def test_multi_head_has_four_d_squared(student, draw):
     matches(student, reference.count_parameters, kind="multi_head", n=d, d=n)
 
 
-@promise("count_parameters", en="An unknown kind raises ValueError.", zh="未知的 kind 抛出 ValueError。")
+@promise("count_parameters", UNKNOWN_KIND_IS_REFUSED)
 def test_an_unknown_kind_is_refused(student, draw):
     n, d = sizes(draw)
     require(

@@ -3,13 +3,20 @@
 import torch
 
 from autograder.exam import gradients_match, left_alone, matches, promise
+from autograder.exam.sentences import (
+    ANY_LEADING_AXES,
+    BLIND_QUERY_GETS_ZEROS,
+    DTYPE_IN_IS_DTYPE_OUT,
+    FORBIDDEN_SCORE_HAS_NO_EFFECT,
+    INPUTS_STAY,
+)
 from autograder.reference import ch03_scaled_dot_product as reference
 
 DTYPES = (torch.float32, torch.bfloat16)
 
 
 def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
     return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
 
 
@@ -56,21 +63,13 @@ def test_the_order_of_the_pairs_does_not_matter_to_the_loops(student, draw):
     matches(student, reference.attention_loops, q, k.flip(0), v.flip(0))
 
 
-@promise(
-    "attention_loops",
-    en="float32 in, float32 out; bfloat16 in, bfloat16 out.",
-    zh="输入 float32，输出 float32；输入 bfloat16，输出 bfloat16。",
-)
+@promise("attention_loops", DTYPE_IN_IS_DTYPE_OUT)
 def test_the_loops_keep_the_dtype(student, draw):
     for dtype in DTYPES:
         matches(student, reference.attention_loops, *drawn(draw, lq=2, lk=3, d=4, dtype=dtype))
 
 
-@promise(
-    "attention_loops",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("attention_loops", INPUTS_STAY)
 def test_the_loops_leave_their_inputs_alone(student, draw):
     left_alone(student, reference.attention_loops, *drawn(draw, lq=2, lk=3, d=4))
 
@@ -89,11 +88,7 @@ def test_weights_are_a_softmax_over_the_keys(student, draw):
     matches(student, reference.scaled_dot_product_attention, *drawn(draw, lq=6, lk=3, d=4, e=2))
 
 
-@promise(
-    "scaled_dot_product_attention",
-    en="Any number of batch axes in front.",
-    zh="前面可以有任意多个批次轴。",
-)
+@promise("scaled_dot_product_attention", ANY_LEADING_AXES)
 def test_any_number_of_batch_axes(student, draw):
     matches(student, reference.scaled_dot_product_attention, *drawn(draw, 3))
     matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, 3))
@@ -112,7 +107,7 @@ def test_a_shift_of_all_keys_changes_nothing(student, draw):
 
 @promise(
     "scaled_dot_product_attention",
-    en="Shuffling the (key, value) pairs shuffles the columns of the weights and leaves the output.",
+    en="Shuffling the (key, value) pairs shuffles the columns of the weights and leaves the output unchanged.",
     zh="打乱（键，值）对的次序，权重的列跟着打乱，输出不变。",
 )
 def test_shuffled_pairs_give_the_same_output(student, draw):
@@ -156,22 +151,14 @@ def test_rows_of_a_square_mask_are_queries(student, draw):
     matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, lq=5, lk=5, d=4, e=3), mask=causal)
 
 
-@promise(
-    "scaled_dot_product_attention",
-    en="A query that may look nowhere gets weights 0 and output 0.",
-    zh="哪里都不许看的查询，权重为 0，输出为 0。",
-)
+@promise("scaled_dot_product_attention", BLIND_QUERY_GETS_ZEROS)
 def test_a_blind_query_gets_zeros(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[1, 2] = False
     matches(student, reference.scaled_dot_product_attention, *drawn(draw, 3), mask=mask)
 
 
-@promise(
-    "scaled_dot_product_attention",
-    en="However large a forbidden score is, nothing of it is seen.",
-    zh="禁止位置的分数再大，也丝毫不露。",
-)
+@promise("scaled_dot_product_attention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
     q, k, v = drawn(draw, 2)
     mask = draw.mask(2, 4, 6)
@@ -197,7 +184,7 @@ def test_gradients_are_right(student, draw):
 
 @promise(
     "scaled_dot_product_attention",
-    en="Under a mask too gradients are right, and finite for a query that may look nowhere.",
+    en="With a mask too, gradients are right, and finite for a query that may look nowhere.",
     zh="有掩码时梯度同样正确；哪里都不许看的查询，梯度也是有限的。",
 )
 def test_gradients_are_right_also_for_blind_queries(student, draw):
@@ -213,11 +200,7 @@ def test_gradients_are_right_also_for_blind_queries(student, draw):
     )
 
 
-@promise(
-    "scaled_dot_product_attention",
-    en="float32 in, float32 out; bfloat16 in, bfloat16 out.",
-    zh="输入 float32，输出 float32；输入 bfloat16，输出 bfloat16。",
-)
+@promise("scaled_dot_product_attention", DTYPE_IN_IS_DTYPE_OUT)
 def test_attention_keeps_the_dtype(student, draw):
     mask = draw.mask(2, 4, 6)
     mask[1, 3] = False
@@ -225,11 +208,7 @@ def test_attention_keeps_the_dtype(student, draw):
         matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, dtype=dtype), mask=mask)
 
 
-@promise(
-    "scaled_dot_product_attention",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("scaled_dot_product_attention", INPUTS_STAY)
 def test_attention_leaves_its_inputs_alone(student, draw):
     left_alone(student, reference.scaled_dot_product_attention, *drawn(draw, 3), draw.mask(3, 4, 6))
 
@@ -257,7 +236,7 @@ def test_the_way_back_gives_the_gradients(student, draw):
 
 @promise(
     "attention_backward",
-    en="The weights that are given are used: they may come from a mask, with rows of zeros.",
+    en="The given weights are used: they may come from a mask and have rows of zeros.",
     zh="使用的是给定的权重：它们可能来自掩码，甚至整行为 0。",
     weight=2,
 )
@@ -268,11 +247,7 @@ def test_the_given_weights_are_used(student, draw):
     matches(student, reference.attention_backward, *remembered(draw, 3, mask=draw.mask(3, 4, 6)))
 
 
-@promise(
-    "attention_backward",
-    en="Any number of batch axes in front.",
-    zh="前面可以有任意多个批次轴。",
-)
+@promise("attention_backward", ANY_LEADING_AXES)
 def test_the_way_back_takes_any_number_of_batch_axes(student, draw):
     matches(student, reference.attention_backward, *remembered(draw, 3, mask=draw.mask(4, 6)))
     matches(student, reference.attention_backward, *remembered(draw, 2, 3, mask=draw.mask(2, 1, 1, 6)))
@@ -288,20 +263,12 @@ def test_a_square_way_back_is_not_transposed(student, draw):
     matches(student, reference.attention_backward, *remembered(draw, lq=5, lk=5, d=4, e=3, mask=causal))
 
 
-@promise(
-    "attention_backward",
-    en="float32 in, float32 out; bfloat16 in, bfloat16 out.",
-    zh="输入 float32，输出 float32；输入 bfloat16，输出 bfloat16。",
-)
+@promise("attention_backward", DTYPE_IN_IS_DTYPE_OUT)
 def test_the_way_back_keeps_the_dtype(student, draw):
     for dtype in DTYPES:
         matches(student, reference.attention_backward, *remembered(draw, 2, mask=draw.mask(4, 6), dtype=dtype))
 
 
-@promise(
-    "attention_backward",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("attention_backward", INPUTS_STAY)
 def test_the_way_back_leaves_its_inputs_alone(student, draw):
     left_alone(student, reference.attention_backward, *remembered(draw, 3, mask=draw.mask(3, 4, 6)))

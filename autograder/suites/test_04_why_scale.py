@@ -3,11 +3,12 @@
 import torch
 
 from autograder.exam import agree, gradients_match, grows_at_most, left_alone, matches, promise
+from autograder.exam.sentences import ANY_LEADING_AXES, DTYPE_IN_IS_DTYPE_OUT
 from autograder.reference import ch04_why_scale as reference
 
 LENGTHS = (32, 128, 512)
 
-# score_variance: all numbers are short binary fractions and all variances squares, so that every right formula is exact
+# score_variance: all numbers are short binary fractions and all variances are squares, so every right formula is exact
 
 
 def spreads(draw):
@@ -33,8 +34,8 @@ def test_variances_multiply_and_the_width_counts_once(student, draw):
 
 @promise(
     "score_variance",
-    en="A mean on one side lets the other side's variance through.",
-    zh="一侧的均值会把另一侧的方差放大。",
+    en="A nonzero mean on one side brings in the variance of the other side.",
+    zh="一侧的均值不为 0 时，另一侧的方差也会计入。",
 )
 def test_a_mean_lets_the_other_variance_through(student, draw):
     d_k, (var_q, var_k), (mean_q, mean_k) = draw.integer(5, 48), spreads(draw), centres(draw)
@@ -55,7 +56,7 @@ def test_two_means_at_once(student, draw):
 
 @promise(
     "score_variance",
-    en="A constant query still gives varying scores, and two constants give none.",
+    en="A constant query still gives varying scores; two constants give variance 0.",
     zh="查询是常数时，分数仍会变化；两边都是常数时，方差为 0。",
 )
 def test_a_constant_query(student, draw):
@@ -71,7 +72,7 @@ def scores_of(q, k):
     return (q * k).sum(-1)
 
 
-scores_of.__name__ = "sample_scores"  # what messages call it
+scores_of.__name__ = "sample_scores"  # the name that messages use
 
 
 def scores_match(student, d_k, samples, seeded):
@@ -83,7 +84,7 @@ def scores_match(student, d_k, samples, seeded):
 
 @promise(
     "sample_scores",
-    en="Draw all queries, then all keys, from the generator; return one dot product a row.",
+    en="Draw all queries, then all keys, from the generator; return one dot product per row.",
     zh="用给定的生成器先抽全部查询，再抽全部键；每行返回一个点积。",
     weight=2,
 )
@@ -133,7 +134,7 @@ def weights_of(draw, *shape, dtype=torch.float64):
 
 
 def with_zeros(draw, *shape):
-    """Weights under a mask: every row has a 0, the last row of all has nothing else."""
+    """Weights under a mask: every row has a 0, and the very last row is all 0."""
     weights = torch.softmax(draw(*shape).masked_fill(~draw.mask(*shape), -torch.inf), -1)
     weights.view(-1, shape[-1])[-1] = 0.0
     return weights
@@ -141,7 +142,7 @@ def with_zeros(draw, *shape):
 
 @promise(
     "entropy",
-    en="−Σ p log p with the natural logarithm, one number a row: equal weights give log n.",
+    en="−Σ p log p with the natural logarithm, one number per row: equal weights give log n.",
     zh="−Σ p log p，自然对数，每行一个数；权重相等时得 log n。",
     weight=2,
 )
@@ -151,7 +152,7 @@ def test_entropy_in_nats(student, draw):
     matches(student, reference.entropy, weights_of(draw, 4, 7))
 
 
-@promise("entropy", en="Any leading axes, or none.", zh="前面可以有任意多个轴，也可以没有。")
+@promise("entropy", ANY_LEADING_AXES)
 def test_entropy_of_any_leading_axes(student, draw):
     matches(student, reference.entropy, weights_of(draw, 2, 3, 4, 5))
     matches(student, reference.entropy, weights_of(draw, 6))
@@ -176,11 +177,7 @@ def test_the_weights_are_left_alone(student, draw):
     left_alone(student, reference.entropy, with_zeros(draw, 3, 5))
 
 
-@promise(
-    "entropy",
-    en="float32 and bfloat16 come back as they went in.",
-    zh="输入是 float32 或 bfloat16，输出也是。",
-)
+@promise("entropy", DTYPE_IN_IS_DTYPE_OUT)
 def test_entropy_keeps_the_dtype(student, draw):
     for dtype in (torch.float32, torch.bfloat16):
         matches(student, reference.entropy, weights_of(draw, 3, 5, dtype=dtype))
@@ -191,7 +188,7 @@ def test_the_gradient_of_the_entropy(student, draw):
     gradients_match(student, reference.entropy, weights_of(draw, 2, 3, 5), wrt=[0], cotangents=[draw(2, 3)])
 
 
-# dead_rows: the number of rows is a power of two, so that a mean in any dtype is exact
+# dead_rows: the number of rows is a power of two, so a mean is exact in any dtype
 
 
 def peaked(draw, n, peaks, dtype=torch.float64):
@@ -245,7 +242,7 @@ def test_a_row_of_zeros_is_a_row(student, draw):
 
 @promise(
     "dead_rows",
-    en="float32 and bfloat16 work, so does a single row, and the weights stay as they were.",
+    en="Works in float32 and bfloat16 and for a single row; the weights stay as they were.",
     zh="float32 和 bfloat16 也行，只有一行也行，且传入的权重不被改动。",
 )
 def test_dead_rows_in_other_dtypes(student, draw):

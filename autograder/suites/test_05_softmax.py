@@ -3,6 +3,7 @@
 import torch
 
 from autograder.exam import fits_in, gradients_match, grows_at_most, left_alone, matches, promise
+from autograder.exam.sentences import DIM_IS_OBEYED, GRADIENTS_WITH_MINUS_INFINITY, LOW_PRECISION_AND_INPUTS
 from autograder.reference import ch05_softmax as reference
 
 INF = torch.inf
@@ -10,7 +11,7 @@ LENGTHS = (12, 48, 192)
 
 
 def huge(draw, dtype=torch.float64):
-    """Rows that reach from -1e4 to 1e4, with close rivals near the top, the bottom and the middle."""
+    """Rows that reach from -1e4 to 1e4, with nearly equal scores near the top, the bottom and the middle."""
     x = draw(4, 5)
     x[0, :2] += 1e4
     x[1] += 1e4
@@ -20,7 +21,7 @@ def huge(draw, dtype=torch.float64):
 
 
 def with_holes(draw):
-    """Some scores are -inf, one row has nothing else."""
+    """Some scores are -inf, and one row is all -inf."""
     x = draw(2, 3, 5).masked_fill(~draw.mask(2, 3, 5), -INF)
     x[1, 1] = -INF
     return x
@@ -41,7 +42,7 @@ def test_softmax_shares_out_the_exponentials(student, draw):
     matches(student, reference.stable_softmax, draw(2, 4, 3, 5))
 
 
-@promise("stable_softmax", en="`dim` says along which axis.", zh="`dim` 指定沿哪个轴。")
+@promise("stable_softmax", DIM_IS_OBEYED)
 def test_softmax_runs_along_the_axis_asked_for(student, draw):
     x = draw(2, 3, 5)
     for dim in (0, 1, -2):
@@ -81,7 +82,7 @@ def test_softmax_of_minus_infinity(student, draw):
 
 @promise(
     "stable_softmax",
-    en="Gradients are right, also where one score has won.",
+    en="Gradients are right, also where one score takes all the weight.",
     zh="梯度正确；某个分数独占权重时也正确。",
 )
 def test_softmax_gradients(student, draw):
@@ -91,20 +92,12 @@ def test_softmax_gradients(student, draw):
     gradients_match(student, reference.stable_softmax, huge(draw), wrt=(0,), cotangents=(draw(4, 5),))
 
 
-@promise(
-    "stable_softmax",
-    en="Gradients are finite for −inf too: no NaN.",
-    zh="遇到 −inf，梯度仍然有限，没有 NaN。",
-)
+@promise("stable_softmax", GRADIENTS_WITH_MINUS_INFINITY)
 def test_softmax_gradients_at_minus_infinity(student, draw):
     gradients_match(student, reference.stable_softmax, with_holes(draw), wrt=(0,), cotangents=(draw(2, 3, 5),))
 
 
-@promise(
-    "stable_softmax",
-    en="Works in float32 and bfloat16, and leaves its input alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("stable_softmax", LOW_PRECISION_AND_INPUTS)
 def test_softmax_in_lower_precision(student, draw):
     left_alone(student, reference.stable_softmax, draw(3, 7, dtype=torch.float32))
     matches(student, reference.stable_softmax, draw(3, 7, dtype=torch.bfloat16))
@@ -115,7 +108,7 @@ def test_softmax_in_lower_precision(student, draw):
 
 @promise(
     "logsumexp",
-    en="It is the logarithm of the sum of the exponentials, and the axis is gone.",
+    en="It is the logarithm of the sum of the exponentials, and the axis is removed.",
     zh="结果是指数和的对数，这个轴被消去。",
 )
 def test_logsumexp_is_the_log_of_the_sum(student, draw):
@@ -123,7 +116,7 @@ def test_logsumexp_is_the_log_of_the_sum(student, draw):
     matches(student, reference.logsumexp, draw(2, 4, 3, 5))
 
 
-@promise("logsumexp", en="`dim` says along which axis.", zh="`dim` 指定沿哪个轴。")
+@promise("logsumexp", DIM_IS_OBEYED)
 def test_logsumexp_runs_along_the_axis_asked_for(student, draw):
     x = draw(2, 3, 5)
     for dim in (0, 1, -2):
@@ -167,20 +160,12 @@ def test_logsumexp_gradients(student, draw):
     gradients_match(student, reference.logsumexp, huge(draw), wrt=(0,), cotangents=(draw(4),))
 
 
-@promise(
-    "logsumexp",
-    en="Gradients are finite for −inf too: no NaN.",
-    zh="遇到 −inf，梯度仍然有限，没有 NaN。",
-)
+@promise("logsumexp", GRADIENTS_WITH_MINUS_INFINITY)
 def test_logsumexp_gradients_at_minus_infinity(student, draw):
     gradients_match(student, reference.logsumexp, with_holes(draw), wrt=(0,), cotangents=(draw(2, 3),))
 
 
-@promise(
-    "logsumexp",
-    en="Works in float32 and bfloat16, and leaves its input alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("logsumexp", LOW_PRECISION_AND_INPUTS)
 def test_logsumexp_in_lower_precision(student, draw):
     left_alone(student, reference.logsumexp, draw(3, 7, dtype=torch.float32))
     matches(student, reference.logsumexp, draw(3, 7, dtype=torch.bfloat16))
@@ -191,7 +176,7 @@ def test_logsumexp_in_lower_precision(student, draw):
 
 @promise(
     "temperature_softmax",
-    en="The scores are divided by the temperature, then shared out.",
+    en="The scores are divided by the temperature before the softmax.",
     zh="分数先除以温度，再做 softmax。",
     weight=2,
 )
@@ -201,7 +186,7 @@ def test_scores_are_divided_by_the_temperature(student, draw):
         matches(student, reference.temperature_softmax, x, temperature)
 
 
-@promise("temperature_softmax", en="`dim` says along which axis.", zh="`dim` 指定沿哪个轴。")
+@promise("temperature_softmax", DIM_IS_OBEYED)
 def test_temperature_along_the_axis_asked_for(student, draw):
     x = draw(2, 3, 5)
     for dim in (0, 1, -2):
@@ -216,7 +201,7 @@ def test_temperature_along_the_axis_asked_for(student, draw):
 def test_extreme_temperatures(student, draw):
     matches(student, reference.temperature_softmax, huge(draw, torch.float32), 1.0)
     x = draw(3, 5)
-    x[0] = x[0] / 1000 + 1.0  # close rivals: even this cold they share
+    x[0] = x[0] / 1000 + 1.0  # nearly equal scores share the weight even at this low temperature
     matches(student, reference.temperature_softmax, x, 0.001)
     matches(student, reference.temperature_softmax, huge(draw), 5000.0)
 
@@ -233,11 +218,7 @@ def test_temperature_gradients(student, draw):
     )
 
 
-@promise(
-    "temperature_softmax",
-    en="Works in float32 and bfloat16, and leaves its input alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("temperature_softmax", LOW_PRECISION_AND_INPUTS)
 def test_temperature_in_lower_precision(student, draw):
     left_alone(student, reference.temperature_softmax, draw(3, 7, dtype=torch.float32), 0.5)
     matches(student, reference.temperature_softmax, draw(3, 7, dtype=torch.bfloat16), 2.0)
@@ -296,8 +277,8 @@ def test_masked_along_the_axis_asked_for(student, draw):
 
 @promise(
     "masked_softmax",
-    en="However large a forbidden score is, nothing of it is seen; allowed scores of ±10000 are safe.",
-    zh="禁止位置的分数再大也丝毫不露；允许的分数为 ±10000 时也不溢出。",
+    en="However large a forbidden score is, it has no effect; allowed scores of ±10000 do not overflow.",
+    zh="禁止位置的分数再大也没有影响；允许的分数为 ±10000 时也不溢出。",
 )
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
     x, mask = draw(3, 5), draw.mask(3, 5)
@@ -318,11 +299,7 @@ def test_masked_gradients(student, draw):
     gradients_match(student, reference.masked_softmax, draw(2, 3, 5), mask, wrt=(0,), cotangents=(draw(2, 3, 5),))
 
 
-@promise(
-    "masked_softmax",
-    en="Works in float32 and bfloat16, and leaves its inputs alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("masked_softmax", LOW_PRECISION_AND_INPUTS)
 def test_masked_in_lower_precision(student, draw):
     left_alone(student, reference.masked_softmax, draw(3, 7, dtype=torch.float32), draw.mask(3, 7))
     matches(student, reference.masked_softmax, draw(3, 7, dtype=torch.bfloat16), draw.mask(3, 7))
@@ -373,7 +350,7 @@ def test_no_jacobian_is_stored(student, draw):
 
 @promise(
     "softmax_vjp",
-    en="Work grows as n: the Jacobian is not gone through in pieces, nor made where PyTorch does not see it.",
+    en="Work grows as n: the Jacobian is neither computed piece by piece nor made outside PyTorch.",
     zh="计算量按 n 增长：不能把雅可比矩阵分块算一遍，也不能在 PyTorch 之外偷偷算出来。",
     weight=2,
 )
@@ -383,14 +360,10 @@ def test_no_jacobian_in_pieces(student, draw):
         student, "softmax_vjp", lambda n: backward_of(draw, 3, n), lengths=LENGTHS, power=1.0, what="elements"
     )
     grows_at_most(student, "softmax_vjp", lambda n: backward_of(draw, 3, n), lengths=LENGTHS, power=1.0, what="flops")
-    fits_in(student, "softmax_vjp", *backward_of(draw, 3000), megabytes=24)  # the Jacobian would take 69
+    fits_in(student, "softmax_vjp", *backward_of(draw, 3000), megabytes=24)  # the Jacobian would take 69 MB
 
 
-@promise(
-    "softmax_vjp",
-    en="Works in float32 and bfloat16, and leaves its inputs alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("softmax_vjp", LOW_PRECISION_AND_INPUTS)
 def test_backward_in_lower_precision(student, draw):
     left_alone(student, reference.softmax_vjp, *backward_of(draw, 3, 7, dtype=torch.float32))
     matches(student, reference.softmax_vjp, *backward_of(draw, 3, 7, dtype=torch.bfloat16))

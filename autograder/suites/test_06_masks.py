@@ -3,6 +3,15 @@
 import torch
 
 from autograder.exam import agree_gradients, gradients_match, left_alone, matches, promise, require
+from autograder.exam.sentences import (
+    ANY_LEADING_AXES,
+    BLIND_QUERY_GETS_ZEROS,
+    FLOAT32_AND_16_BITS,
+    FORBIDDEN_SCORE_HAS_NO_EFFECT,
+    GRADIENTS_WITH_BLIND_QUERIES,
+    INPUTS_STAY,
+    SHARED_MASK_BROADCASTS,
+)
 from autograder.reference import ch06_masks as reference
 
 LOW = (torch.float16, torch.bfloat16)
@@ -10,7 +19,7 @@ LOW = (torch.float16, torch.bfloat16)
 
 @promise("causal_mask", en="Query i sees the keys 0 … i and none after.", zh="查询 i 看到键 0 … i，看不到之后的。")
 def test_a_square_causal_mask_hides_the_future(student, draw):
-    for n in (draw.integer(3, 9), 2, 1):  # the most telling first: with one query, many mistakes look alike
+    for n in (draw.integer(3, 9), 2, 1):  # the largest first: with one query, many mistakes give the same mask
         matches(student, reference.causal_mask, n)
 
 
@@ -127,7 +136,7 @@ def test_the_given_mask_is_left_alone(student, draw):
 
 
 def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
     return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
 
 
@@ -142,11 +151,7 @@ def test_only_allowed_keys_are_mixed(student, draw):
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 3, 4, 6))
 
 
-@promise(
-    "masked_attention",
-    en="A mask that is shared by heads or queries broadcasts.",
-    zh="各头或各查询共用的掩码能正确广播。",
-)
+@promise("masked_attention", SHARED_MASK_BROADCASTS)
 def test_a_shared_mask_broadcasts(student, draw):
     q, k, v = drawn(draw, 2, 3)
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 1, 1, 6))
@@ -165,11 +170,7 @@ def test_a_mask_per_sequence_is_not_a_mask_per_head(student, draw):
     matches(student, reference.masked_attention, q, k, v, draw.mask(3, 1, 4, 6))
 
 
-@promise(
-    "masked_attention",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("masked_attention", ANY_LEADING_AXES)
 def test_any_leading_axes(student, draw):
     matches(student, reference.masked_attention, *drawn(draw), draw.mask(4, 6))
     matches(student, reference.masked_attention, *drawn(draw, 2, 8, 3), draw.mask(2, 1, 1, 4, 6))
@@ -186,11 +187,7 @@ def test_rows_of_a_square_mask_are_queries(student, draw):
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 1, 5))
 
 
-@promise(
-    "masked_attention",
-    en="A query that may look nowhere gets weights 0 and output 0.",
-    zh="哪里都不许看的查询，权重为 0，输出为 0。",
-)
+@promise("masked_attention", BLIND_QUERY_GETS_ZEROS)
 def test_a_blind_query_gets_zeros(student, draw):
     q, k, v = drawn(draw, 3)
     mask = draw.mask(3, 4, 6)
@@ -198,11 +195,7 @@ def test_a_blind_query_gets_zeros(student, draw):
     matches(student, reference.masked_attention, q, k, v, mask)
 
 
-@promise(
-    "masked_attention",
-    en="Gradients are right, and finite for blind queries too.",
-    zh="梯度正确；哪里都不许看的查询，梯度也是有限的。",
-)
+@promise("masked_attention", GRADIENTS_WITH_BLIND_QUERIES)
 def test_gradients_are_right_also_for_blind_queries(student, draw):
     q, k, v = drawn(draw, 2)
     mask = draw.mask(2, 4, 6)
@@ -211,11 +204,7 @@ def test_gradients_are_right_also_for_blind_queries(student, draw):
     gradients_match(student, reference.masked_attention, q, k, v, mask, wrt=(0, 1, 2), cotangents=cotangents)
 
 
-@promise(
-    "masked_attention",
-    en="However large a forbidden score is, nothing of it is seen.",
-    zh="禁止位置的分数再大，也丝毫不露。",
-)
+@promise("masked_attention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
     q, k, v = drawn(draw, 2)
     mask = draw.mask(2, 4, 6)
@@ -253,7 +242,7 @@ def test_a_forbidden_key_has_no_influence(student, draw):
     )
 
 
-@promise("masked_attention", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("masked_attention", FLOAT32_AND_16_BITS)
 def test_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
         q, k, v = drawn(draw, 2, dtype=dtype)
@@ -262,11 +251,7 @@ def test_lower_precision(student, draw):
         matches(student, reference.masked_attention, q, k, v, mask)
 
 
-@promise(
-    "masked_attention",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("masked_attention", INPUTS_STAY)
 def test_inputs_are_left_alone(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[2, 1] = False

@@ -1,8 +1,9 @@
 """Chapter 7: dropout.
 
-A right answer may draw its random numbers as it likes, so no two need agree. What was dropped is read off the answer:
-then the kept weights, the output and the gradients are known exactly. Shares of dropped weights are judged at `SIGMAS`.
-A diagnosis is given the gist of an answer, which does not depend on what happened to be dropped.
+A right answer may draw its random numbers in any way, so two right answers need not agree. A test reads from the answer
+which weights were dropped; then the kept weights, the output and the gradients are known exactly. The share of dropped
+weights may be off by `SIGMAS` standard deviations. The diagnosis sees only the gist of an answer: facts that do not
+depend on which weights were dropped.
 """
 
 import math
@@ -10,9 +11,10 @@ import math
 import torch
 
 from autograder.exam import agree, agree_gradients, gradients_match, matches, promise, require
+from autograder.exam.sentences import NO_DROPOUT_OUTSIDE_TRAINING
 from autograder.reference import ch07_dropout as reference
 
-SIGMAS = 8  # a right answer strays further once in 10¹⁵ times
+SIGMAS = 8  # standard deviations; a right answer is further off once in 10¹⁵ times
 LOWER = (torch.float32, torch.float16, torch.bfloat16)
 ROW_SUM = 1e-6  # only for the gist: is this still a row that sums to 1?
 
@@ -38,7 +40,7 @@ def shares_out(draw, *shape, dtype=torch.float64):
 
 
 def kept(value, like) -> torch.Tensor:
-    """Where an answer is not 0; everywhere, if it is no answer, so that the comparison says what is wrong."""
+    """Where the answer is not 0; everywhere if it has the wrong form, so that the comparison says what is wrong."""
     if isinstance(value, torch.Tensor) and value.shape == like.shape:
         return value != 0
     return torch.ones(like.shape, dtype=torch.bool)
@@ -53,7 +55,7 @@ def rounded(number) -> float:
 
 
 def gist(value, weights, p):
-    """What a random answer shows, whichever weights it dropped: how many, the factor on the others, the pattern."""
+    """Facts that do not depend on which weights were dropped: how many, the factor on the others, the pattern."""
     if not isinstance(value, torch.Tensor) or value.shape != weights.shape or value.dtype != weights.dtype:
         return value
     if not value.isfinite().all():
@@ -62,7 +64,7 @@ def gist(value, weights, p):
     ratios = value[there] / weights[there]
     alive = ratios[ratios != 0]
     gone = near(float((ratios == 0).double().mean()), 0, 0.1, p, 1 - (1 - p) ** 2, 1 - p, 1)
-    gone = None if any(shared) else gone  # too few draws to tell
+    gone = None if any(shared) else gone  # one pattern is too small a sample for a share
     level = bool(alive.numel()) and bool(alive.max() - alive.min() <= 1e-9 * alive.max())
     one = bool(((value.sum(-1) - 1).abs() <= ROW_SUM)[there.any(-1)].all())
     return [gone, level, rounded(alive.median()) if level else None, one, *shared]
@@ -129,7 +131,7 @@ def test_the_share_of_dropped_weights_is_p(student, draw):
 
 @promise(
     "attention_dropout",
-    en="Outside training the weights come back as they are; only training drops.",
+    en="Outside training the weights come back as they are; weights are dropped only in training.",
     zh="不训练时权重原样返回；只有训练时才丢。",
 )
 def test_only_training_drops(student, draw):
@@ -289,7 +291,7 @@ def test_dropping_in_lower_precision(student, draw):
 
 
 def coarse_gist(value, weights, p):
-    """The gist where rounding blurs the factor."""
+    """The gist in low precision, where rounding blurs the factor."""
     if not isinstance(value, torch.Tensor) or value.shape != weights.shape or not value.is_floating_point():
         return value
     inner = gist(value.double(), weights.double(), p)
@@ -299,7 +301,7 @@ def coarse_gist(value, weights, p):
 
 @promise(
     "attention_dropout",
-    en="Any number of leading axes will do; the weights you are given stay as they were.",
+    en="Any number of leading axes works; the weights you are given stay as they were.",
     zh="前面有几个批次轴都可以；传入的权重不被改动。",
 )
 def test_any_shape_and_the_weights_are_left_alone(student, draw):
@@ -320,20 +322,20 @@ def test_any_shape_and_the_weights_are_left_alone(student, draw):
         drops(value, weights, p)
 
 
-# attention_with_dropout. The first columns of v are a diagonal, so that the output shows which weights were dropped.
+# attention_with_dropout. The first columns of v are a diagonal, so the output shows which weights were dropped.
 
 LQ, LK, WIDTH = 14, 25, 27
 
 
 def drawn(draw, *lead, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
     v = draw(*lead, LK, WIDTH)
     v[..., :LK] = torch.diag_embed(v[..., :LK].diagonal(dim1=-2, dim2=-1).abs() + 1)
     return draw(*lead, LQ, 9, dtype=dtype), draw(*lead, LK, 9, dtype=dtype), v.to(dtype)
 
 
 def mixed(value, v):
-    """The weights with which the values were mixed, read off the output; None if it is no output."""
+    """The weights that mixed the values, read from the output; None if the output has the wrong form."""
     out = value[0] if isinstance(value, tuple | list) and len(value) == 2 else None
     if not isinstance(out, torch.Tensor) or out.shape != (*v.shape[:-2], LQ, WIDTH):
         return None
@@ -341,7 +343,7 @@ def mixed(value, v):
 
 
 def whole_gist(value, q, k, v, p, mask=None):
-    """What a random answer shows: what was mixed, of what, and what was returned."""
+    """Facts that do not depend on which weights were dropped: what mixed the values, and what was returned."""
     dropped = mixed(value, v)
     if dropped is None or not isinstance(value[1], torch.Tensor) or value[1].shape != dropped.shape:
         return value
@@ -361,7 +363,7 @@ def close(one, other) -> bool:
 
 
 def attends(value, q, k, v, p, mask=None) -> None:
-    """The output mixes the values by the kept weights, and the weights are returned whole."""
+    """The output mixes the values by the kept weights, and the returned weights are those before dropout."""
     dropped = mixed(value, v)
     keep = torch.ones(*v.shape[:-2], LQ, LK, dtype=torch.bool) if dropped is None else dropped != 0
     agree(value, attention_with_dropout, q, k, v, keep, p, mask)
@@ -414,11 +416,7 @@ def test_the_weights_are_returned_whole(student, draw):
     attends(value, q, k, v, p)
 
 
-@promise(
-    "attention_with_dropout",
-    en="Outside training nothing is dropped, whatever p is.",
-    zh="不训练时什么也不丢，p 取多少都一样。",
-)
+@promise("attention_with_dropout", NO_DROPOUT_OUTSIDE_TRAINING)
 def test_nothing_is_dropped_outside_training(student, draw):
     q, k, v = drawn(draw, 3)
     p = share(draw)
@@ -431,7 +429,7 @@ def test_nothing_is_dropped_outside_training(student, draw):
 
 @promise(
     "attention_with_dropout",
-    en="The p that is asked for is the p that acts.",
+    en="The dropout rate is the p that was asked for.",
     zh="要的 p 是多少，起作用的 p 就是多少。",
 )
 def test_the_p_that_is_asked_for_acts(student, draw):
@@ -458,7 +456,7 @@ def test_a_mask_and_dropout_together(student, draw):
 
 @promise(
     "attention_with_dropout",
-    en="p = 1 gives an output of zeros and whole weights; p outside [0, 1] raises ValueError.",
+    en="p = 1 gives an output of zeros and the full weights; p outside [0, 1] raises ValueError.",
     zh="p = 1 时输出为 0、权重完整；p 不在 [0, 1] 内时抛出 ValueError。",
 )
 def test_p_one_and_p_that_is_no_probability(student, draw):
@@ -474,7 +472,7 @@ def test_p_one_and_p_that_is_no_probability(student, draw):
 
 @promise(
     "attention_with_dropout",
-    en="Gradients go the way the output went: the same weights are dropped forward and backward.",
+    en="Gradients pass through the same weights as the output: what is dropped forward is dropped backward.",
     zh="梯度沿输出的来路返回：前向和反向丢的是同一批权重。",
 )
 def test_gradients_go_through_the_kept_weights(student, draw):
@@ -515,7 +513,7 @@ def test_the_generator_reaches_the_dropout(student, draw):
 
 @promise(
     "attention_with_dropout",
-    en="Heads and sequences drop different weights; any leading axes will do, and none.",
+    en="Heads and sequences drop different weights; any number of leading axes works, including none.",
     zh="各头、各序列丢掉的权重不同；前面有几个批次轴都可以，没有也行。",
 )
 def test_any_leading_axes_each_with_its_own_dropout(student, draw):

@@ -1,28 +1,46 @@
 """Chapter 8: engineering attention.
 
-Dropout draws from the student's own random numbers, so it is judged by what every right answer does: with the identity
-as values the output shows the dropped weights, and each must be 0 or weight/(1 − p). `RARELY` drops next to nothing, so
-that the scale is seen alone; `NEARLY_ALL` drops next to everything. Both leave 1 − p exact in float32.
+Dropout uses the student's own random numbers, so a test checks what every right answer does. With the identity as
+values the output shows the weights after dropout, and each must be 0 or weight/(1 − p). `RARELY` drops almost nothing,
+so that only the scale shows; `NEARLY_ALL` drops almost everything. For both, 1 − p is exact in float32.
 """
 
 import torch
 
-from autograder.exam import Module, agree, agree_gradients, gradients_match, left_alone, matches, promise, require
+from autograder.exam import (
+    agree,
+    agree_gradients,
+    built,
+    draw_qkv,
+    gradients_match,
+    left_alone,
+    matches,
+    promise,
+    require,
+    require_inputs_unchanged,
+    triangle,
+)
+from autograder.exam.sentences import (
+    ANY_LEADING_AXES,
+    BLIND_QUERY_GETS_ZEROS,
+    DROPOUT_ACTS_ON_WEIGHTS,
+    DTYPE_STAYS,
+    FORBIDDEN_SCORE_HAS_NO_EFFECT,
+    GRADIENTS_WITH_BLIND_QUERIES,
+    INPUTS_STAY,
+    KV_HEADS_MUST_DIVIDE_THE_HEADS,
+    SHARED_MASK_BROADCASTS,
+)
 from autograder.reference import ch08_engineering_sdpa as reference
 
 LOW = (torch.float32, torch.float16, torch.bfloat16)
 RARELY, NEARLY_ALL = 2.0**-20, 1 - 2.0**-20
-MANY, NEARLY_ALL_OF_MANY = 4096, 1 - 2.0**-6  # about 64 of the keys survive, and certainly some
-
-
-def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
-    return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
+MANY, NEARLY_ALL_OF_MANY = 4096, 1 - 2.0**-6  # about 64 of the keys survive; that none does is practically impossible
 
 
 def telling(draw, lq=4, lk=6):
     """q, k, and the identity as values: the output is the weights."""
-    q, k, _ = drawn(draw, 2, 3, lq=lq, lk=lk)
+    q, k, _ = draw_qkv(draw, 2, 3, lq=lq, lk=lk)
     return q, k, torch.eye(lk, dtype=torch.float64).expand(2, 3, lk, lk).contiguous()
 
 
@@ -32,12 +50,8 @@ def crowd(draw):
     return draw(1, 1, 1, 4), k, torch.full((1, 1, MANY, 1), float(draw.integer(5, 9)), dtype=torch.float64)
 
 
-def triangle(n):
-    return torch.ones(n, n, dtype=torch.bool).tril()
-
-
 def hidden_giant(draw, q, k):
-    """A mask that hides key 0 from all, after query 2 was made to score about 2000 on it."""
+    """Make query 2 score about 2000 on key 0, and return a mask that hides key 0 from every query."""
     k[..., 0, :] = 2000 * 3 * q[..., 2, :] / q[..., 2, :].square().sum(-1, keepdim=True)
     mask = draw.mask(*q.shape[:-1], k.shape[-2])
     mask[..., 0], mask[..., 1] = False, True
@@ -45,7 +59,7 @@ def hidden_giant(draw, q, k):
 
 
 def survivors(out, shape) -> torch.Tensor:
-    """Which weights were not dropped. What is no tensor of that shape is left for the comparison to complain about."""
+    """Which weights were not dropped; all of them if `out` has the wrong form, so that the comparison says so."""
     fits = isinstance(out, torch.Tensor) and out.shape == shape
     return out != 0 if fits else torch.ones(shape, dtype=torch.bool)
 
@@ -65,7 +79,7 @@ def mixes_the_survivors(name, out, value):
     ratio = float(out) / float(value.max()) if isinstance(out, torch.Tensor) and out.numel() == 1 else 0.0
     require(
         0.2 < ratio < 3,
-        f"{name}: 4096 equal values are mixed and most weights dropped: the mix is {ratio:.2g} times the value, "
+        f"{name}: 4096 equal values are mixed with most weights dropped: the mix is {ratio:.2g} times the value, "
         "expected about 1",
         f"{name}：混合 4096 个相同的值并丢弃大部分权重，结果是该值的 {ratio:.2g} 倍，应约为 1 倍",
     )
@@ -80,7 +94,7 @@ def ScaledDotProductAttention(q, k, v, temperature, mask=None):
 
 
 class Thinned:
-    """The same with these weights dropped, to be told by the same name."""
+    """The same with these weights dropped. Messages use the same name."""
 
     __name__ = "ScaledDotProductAttention"
     returns = ("output", "attn")
@@ -94,27 +108,21 @@ thinned = Thinned()
 
 
 class Built:
-    """The student's module, in evaluation mode unless told otherwise, and what it must give."""
+    """The student's module, in evaluation mode by default, compared with the reference."""
 
     def __init__(self, student, temperature, *attn_dropout, training=False):
         self.student, self.temperature = student, temperature
-        self.module = student.ScaledDotProductAttention(temperature, *attn_dropout)
-        require(
-            isinstance(self.module, Module),
-            "ScaledDotProductAttention: not an nn.Module",
-            "ScaledDotProductAttention：不是 nn.Module",
-        )
-        self.module.train(training)
+        self.module = built(student, "ScaledDotProductAttention", temperature, *attn_dropout).train(training)
 
     def keeps(self, q, k, v, *mask):
         self.agrees(self.module(q, k, v, *mask), q, k, v, *mask)
 
     def agrees(self, value, q, k, v, mask=None):
-        seen = None if mask is None else mask != 0  # as bool: its dtype is no measure of precision
+        seen = None if mask is None else mask != 0  # as bool, so that the mask's dtype does not set the tolerance
         agree(value, ScaledDotProductAttention, q, k, v, self.temperature, seen)
 
     def thins(self, q, k, v, p) -> torch.Tensor:
-        """Each weight is dropped or divided by 1 − p, and the weights come back whole. Returns which survived."""
+        """Each weight is dropped or divided by 1 − p, and attn is the one before dropout. Returns which survived."""
         value = self.module(q, k, v)
         out = value[0] if isinstance(value, tuple | list) and value else None
         keep = survivors(out, (*q.shape[:-1], k.shape[-2]))
@@ -130,18 +138,14 @@ class Built:
 )
 def test_scores_are_divided_by_the_temperature(student, draw):
     for temperature in (2.0, 3.0):
-        Built(student, temperature, 0.0).keeps(*drawn(draw, 2, 3))
+        Built(student, temperature, 0.0).keeps(*draw_qkv(draw, 2, 3))
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("ScaledDotProductAttention", ANY_LEADING_AXES)
 def test_the_module_takes_any_leading_axes(student, draw):
     module = Built(student, 3.0, 0.0)
     for lead in ((), (3,), (2, 8, 3)):
-        module.keeps(*drawn(draw, *lead))
+        module.keeps(*draw_qkv(draw, *lead))
 
 
 @promise(
@@ -151,8 +155,8 @@ def test_the_module_takes_any_leading_axes(student, draw):
 )
 def test_zero_in_the_mask_drops(student, draw):
     module = Built(student, 3.0, 0.0)
-    module.keeps(*drawn(draw, 2, 3), draw.mask(2, 3, 4, 6))
-    module.keeps(*drawn(draw, 2, lq=5, lk=5), triangle(5))
+    module.keeps(*draw_qkv(draw, 2, 3), draw.mask(2, 3, 4, 6))
+    module.keeps(*draw_qkv(draw, 2, lq=5, lk=5), triangle(5))
 
 
 @promise(
@@ -161,40 +165,28 @@ def test_zero_in_the_mask_drops(student, draw):
     zh="掩码可以是任意 dtype：整数、字节或浮点。",
 )
 def test_the_mask_may_have_any_dtype(student, draw):
-    module, inputs = Built(student, 3.0, 0.0), drawn(draw, 2, 3)
+    module, inputs = Built(student, 3.0, 0.0), draw_qkv(draw, 2, 3)
     for dtype in (torch.int64, torch.uint8, torch.float32):
         module.keeps(*inputs, draw.mask(2, 3, 4, 6).to(dtype))
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="A mask that is shared by heads or queries broadcasts.",
-    zh="各头或各查询共用的掩码能正确广播。",
-)
+@promise("ScaledDotProductAttention", SHARED_MASK_BROADCASTS)
 def test_the_module_broadcasts_its_mask(student, draw):
-    module, inputs = Built(student, 3.0, 0.0), drawn(draw, 2, 3)
+    module, inputs = Built(student, 3.0, 0.0), draw_qkv(draw, 2, 3)
     for shape in ((2, 1, 1, 6), (4, 6), (3, 1, 6)):
         module.keeps(*inputs, draw.mask(*shape).long())
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="A query that may look nowhere gets weights 0 and output 0.",
-    zh="哪里都不许看的查询，权重为 0，输出为 0。",
-)
+@promise("ScaledDotProductAttention", BLIND_QUERY_GETS_ZEROS)
 def test_the_module_gives_a_blind_query_zeros(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[1, 2] = False
-    Built(student, 3.0, 0.0).keeps(*drawn(draw, 3), mask)
+    Built(student, 3.0, 0.0).keeps(*draw_qkv(draw, 3), mask)
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="However large a forbidden score is, nothing of it is seen.",
-    zh="禁止位置的分数再大，也丝毫不露。",
-)
+@promise("ScaledDotProductAttention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_the_module_hides_a_huge_forbidden_score(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     Built(student, 3.0, 0.0).keeps(q, k, v, hidden_giant(draw, q, k))
 
 
@@ -205,7 +197,7 @@ def test_the_module_hides_a_huge_forbidden_score(student, draw):
 )
 def test_nothing_is_dropped_in_evaluation(student, draw):
     for p in (0.5, NEARLY_ALL):
-        Built(student, 3.0, p).keeps(*drawn(draw, 2, 3))
+        Built(student, 3.0, p).keeps(*draw_qkv(draw, 2, 3))
 
 
 @promise(
@@ -220,7 +212,7 @@ def test_the_module_rescales_what_survives(student, draw):
 
 @promise(
     "ScaledDotProductAttention",
-    en="When dropout takes nearly everything, the output is 0 and attn is still whole; evaluation brings the output back.",
+    en="When dropout drops nearly everything, the output is 0 and attn is still complete; in evaluation mode the output is back.",
     zh="dropout 几乎丢光时，输出为 0，而 attn 依然完整；切到评估模式，输出就回来了。",
 )
 def test_the_weights_come_back_whole(student, draw):
@@ -242,27 +234,19 @@ def test_the_dropped_share_is_what_was_asked(student, draw):
         share_is("ScaledDotProductAttention", keep, low, high)
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="It is weights that are dropped, not outputs: a mix of many values loses some of them and never all.",
-    zh="丢弃的是权重，不是输出：混合许多值时只会丢掉一部分，不会全丢。",
-)
+@promise("ScaledDotProductAttention", DROPOUT_ACTS_ON_WEIGHTS)
 def test_the_module_drops_weights_not_outputs(student, draw):
     module = Built(student, 2.0, NEARLY_ALL_OF_MANY)
-    module.keeps(*drawn(draw, 2))
+    module.keeps(*draw_qkv(draw, 2))
     q, k, v = crowd(draw)
     value = module.module.train()(q, k, v)
     out = value[0] if isinstance(value, tuple | list) and value else None
     mixes_the_survivors("ScaledDotProductAttention", out, v)
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="Gradients are right, and finite for blind queries too.",
-    zh="梯度正确；哪里都不许看的查询，梯度也是有限的。",
-)
+@promise("ScaledDotProductAttention", GRADIENTS_WITH_BLIND_QUERIES)
 def test_the_modules_gradients_are_right(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     mask = draw.mask(2, 4, 6)
     mask[0, 1] = False
     asked = {"wrt": (0, 1, 2), "cotangents": (draw(2, 4, 7), draw(2, 4, 6))}
@@ -274,29 +258,21 @@ def test_the_modules_gradients_are_right(student, draw):
 
 @promise(
     "ScaledDotProductAttention",
-    en="Works in float32 and in 16 bits, masks and blind queries included.",
+    en="Works in float32 and in 16 bits, also with masks and for queries that may look nowhere.",
     zh="在 float32 和 16 位下都正确，包括掩码和哪里都不许看的查询。",
 )
 def test_the_module_in_lower_precision(student, draw):
     for dtype in LOW:
         mask = draw.mask(2, 4, 6)
         mask[1, 3] = False
-        Built(student, 3.0, 0.0).keeps(*drawn(draw, 2, dtype=dtype), mask)
+        Built(student, 3.0, 0.0).keeps(*draw_qkv(draw, 2, dtype=dtype), mask)
 
 
-@promise(
-    "ScaledDotProductAttention",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("ScaledDotProductAttention", INPUTS_STAY)
 def test_the_module_leaves_its_inputs_alone(student, draw):
-    module, inputs = Built(student, 2.0, 0.0), (*drawn(draw, 3), draw.mask(3, 4, 6).double())
+    module, inputs = Built(student, 2.0, 0.0), (*draw_qkv(draw, 3), draw.mask(3, 4, 6).double())
     module.keeps(*inputs)
-    require(
-        not student.changed_inputs(),
-        "ScaledDotProductAttention: the inputs were changed",
-        "ScaledDotProductAttention：输入被改动了",
-    )
+    require_inputs_unchanged(student, "ScaledDotProductAttention")
     module.keeps(*inputs)
 
 
@@ -325,7 +301,7 @@ def test_expanding_computes_nothing(student, draw):
 
 @promise(
     "expand_kv",
-    en="One KV head for all (MQA), and one for each (plain multi-head), are fine.",
+    en="One KV head for all query heads (MQA) and one for each (plain multi-head) both work.",
     zh="所有查询头共用一个键值头（MQA），或每个查询头各有一个（普通多头），也都正确。",
 )
 def test_one_kv_head_for_all_and_one_for_each(student, draw):
@@ -343,17 +319,13 @@ def test_gradients_add_up_over_the_readers(student, draw):
     gradients_match(student, reference.expand_kv, draw(2, 3, 5, 4), 6, wrt=(0,), cotangents=cotangents)
 
 
-@promise("expand_kv", en="The dtype stays.", zh="dtype 保持不变。")
+@promise("expand_kv", DTYPE_STAYS)
 def test_expanding_keeps_the_dtype(student, draw):
     for dtype in LOW:
         matches(student, reference.expand_kv, draw(2, 3, 5, 4, dtype=dtype), 6)
 
 
-@promise(
-    "expand_kv",
-    en="KV heads that do not divide the query heads raise ValueError.",
-    zh="键值头数不能整除查询头数时，抛出 ValueError。",
-)
+@promise("expand_kv", KV_HEADS_MUST_DIVIDE_THE_HEADS)
 def test_expanding_refuses_heads_that_do_not_divide(student, draw):
     for groups, heads in ((4, 6), (6, 3)):
         require(
@@ -364,11 +336,7 @@ def test_expanding_refuses_heads_that_do_not_divide(student, draw):
     matches(student, reference.expand_kv, draw(2, 3, 5, 7), 6)
 
 
-@promise(
-    "expand_kv",
-    en="The input stays as it was, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("expand_kv", INPUTS_STAY)
 def test_expanding_leaves_its_input_alone(student, draw):
     left_alone(student, reference.expand_kv, draw(3, 2, 5, 7), 4)
 
@@ -377,7 +345,7 @@ def test_expanding_leaves_its_input_alone(student, draw):
 
 
 class ThinnedSdpa:
-    """sdpa with these weights dropped, to be told by the same name."""
+    """sdpa with these weights dropped. Messages use the same name."""
 
     __name__ = "sdpa"
 
@@ -414,29 +382,29 @@ def grouped(draw, *lead, heads=6, groups=2, lq=5, lk=7, d=4, e=3):
     weight=2,
 )
 def test_without_options_it_is_plain_attention(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3))
-    matches(student, reference.sdpa, *drawn(draw, 2, 3, lq=7, lk=5, d=4, e=draw.integer(8, 10)))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3, lq=7, lk=5, d=4, e=draw.integer(8, 10)))
 
 
-@promise("sdpa", en="Any number of leading axes will do, and none.", zh="前面有几个轴都可以，没有也行。")
+@promise("sdpa", ANY_LEADING_AXES)
 def test_any_leading_axes(student, draw):
     for lead in ((), (3,), (2, 8, 3)):
-        matches(student, reference.sdpa, *drawn(draw, *lead))
+        matches(student, reference.sdpa, *draw_qkv(draw, *lead))
 
 
 @promise(
     "sdpa",
-    en="`scale` multiplies the scores in place of 1/√d, also as a tensor without axes.",
+    en="`scale` multiplies the scores in place of 1/√d; it may also be a tensor without axes.",
     zh="`scale` 代替 1/√d 去乘分数；它也可以是零维张量。",
 )
 def test_the_scale_is_obeyed(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3), scale=0.25)
-    matches(student, reference.sdpa, *drawn(draw, 2, 3), scale=torch.tensor(0.75, dtype=torch.float64))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3), scale=0.25)
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3), scale=torch.tensor(0.75, dtype=torch.float64))
 
 
 @promise("sdpa", en="scale=0.0 is a scale too: a plain average.", zh="scale=0.0 也是一种缩放：得到普通平均。")
 def test_a_scale_of_zero_is_obeyed(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3), scale=0.0)
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3), scale=0.0)
 
 
 @promise(
@@ -445,17 +413,17 @@ def test_a_scale_of_zero_is_obeyed(student, draw):
     zh="is_causal：查询 i 看到键 0 … i，看不到之后的。",
 )
 def test_causal_hides_the_future(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3, lq=5, lk=5), is_causal=True)
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3, lq=5, lk=5), is_causal=True)
 
 
 @promise(
     "sdpa",
-    en="With other lengths is_causal stays in the upper left corner, as PyTorch documents: query 0 sees key 0 alone.",
+    en="With different lengths is_causal is aligned to the upper left, as PyTorch documents: query 0 sees only key 0.",
     zh="长度不同时，is_causal 仍对齐左上角（PyTorch 文档的规定）：查询 0 只看到键 0。",
 )
 def test_causal_is_aligned_to_the_upper_left(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3), is_causal=True)
-    matches(student, reference.sdpa, *drawn(draw, 2, 3, lq=8, lk=5), is_causal=True)
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3), is_causal=True)
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3, lq=8, lk=5), is_causal=True)
 
 
 @promise(
@@ -464,8 +432,8 @@ def test_causal_is_aligned_to_the_upper_left(student, draw):
     zh="布尔掩码为 True 处，查询可以看。",
 )
 def test_a_bool_mask_keeps_where_true(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3), attn_mask=draw.mask(4, 6))
-    matches(student, reference.sdpa, *drawn(draw, 2, lq=5, lk=5), attn_mask=triangle(5))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3), attn_mask=draw.mask(4, 6))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, lq=5, lk=5), attn_mask=triangle(5))
 
 
 @promise(
@@ -474,7 +442,7 @@ def test_a_bool_mask_keeps_where_true(student, draw):
     zh="带批次轴和头轴的掩码，各种形式都能广播：[B, H, L, S]、[B, 1, L, S]、[B, 1, 1, S]、[H, 1, S]……",
 )
 def test_masks_of_every_form_broadcast(student, draw):
-    inputs = drawn(draw, 2, 3)
+    inputs = draw_qkv(draw, 2, 3)
     for shape in ((2, 3, 4, 6), (2, 1, 4, 6), (2, 1, 1, 6), (3, 1, 6), (1, 6)):
         mask = draw.mask(*shape)
         matches(student, reference.sdpa, *inputs, attn_mask=mask)
@@ -487,18 +455,18 @@ def test_masks_of_every_form_broadcast(student, draw):
     zh="浮点掩码在缩放之后加到分数上：有限数使分数移动，−inf 表示禁止。",
 )
 def test_a_float_mask_is_added(student, draw):
-    inputs = drawn(draw, 2, 3)
+    inputs = draw_qkv(draw, 2, 3)
     matches(student, reference.sdpa, *inputs, attn_mask=draw(4, 6))
     matches(student, reference.sdpa, *inputs, attn_mask=biased(draw.mask(4, 6), draw), scale=0.5)
 
 
 @promise(
     "sdpa",
-    en="A query that may look nowhere gets 0, by a bool mask or by −inf.",
+    en="A query that may look nowhere gets 0, whether a bool mask or −inf forbids all keys.",
     zh="哪里都不许看的查询得到 0，无论是布尔掩码还是 −inf 造成的。",
 )
 def test_a_blind_query_gets_zeros(student, draw):
-    inputs, mask = drawn(draw, 2, 3), draw.mask(4, 6)
+    inputs, mask = draw_qkv(draw, 2, 3), draw.mask(4, 6)
     mask[2] = False
     matches(student, reference.sdpa, *inputs, attn_mask=mask)
     matches(student, reference.sdpa, *inputs, attn_mask=biased(mask, draw))
@@ -510,7 +478,7 @@ def test_a_blind_query_gets_zeros(student, draw):
     zh="同时给出 attn_mask 和 is_causal 时，抛出 ValueError。",
 )
 def test_a_mask_and_the_causal_flag_are_refused(student, draw):
-    inputs, mask = drawn(draw, 2, 3, lq=5, lk=5), draw.mask(5, 5)
+    inputs, mask = draw_qkv(draw, 2, 3, lq=5, lk=5), draw.mask(5, 5)
     mask[:, 0] = True
     require(
         student.refuses("sdpa", *inputs, attn_mask=mask, is_causal=True),
@@ -533,7 +501,7 @@ def test_query_heads_share_kv_heads(student, draw):
 
 @promise(
     "sdpa",
-    en="The heads are axis −3 whatever stands before them, and masks still speak of query heads.",
+    en="The heads are axis −3, whatever axes come before; masks still apply to query heads.",
     zh="头总是第 −3 轴，前面有几个轴都一样；掩码说的仍是查询头。",
 )
 def test_heads_are_the_third_axis_from_the_end(student, draw):
@@ -542,11 +510,7 @@ def test_heads_are_the_third_axis_from_the_end(student, draw):
     matches(student, reference.sdpa, *grouped(draw, 2), attn_mask=draw.mask(2, 6, 5, 7), enable_gqa=True)
 
 
-@promise(
-    "sdpa",
-    en="KV heads that do not divide the query heads raise ValueError.",
-    zh="键值头数不能整除查询头数时，抛出 ValueError。",
-)
+@promise("sdpa", KV_HEADS_MUST_DIVIDE_THE_HEADS)
 def test_heads_that_do_not_divide_are_refused(student, draw):
     require(
         student.refuses("sdpa", *grouped(draw, 2, heads=6, groups=4), enable_gqa=True),
@@ -558,7 +522,7 @@ def test_heads_that_do_not_divide_are_refused(student, draw):
 
 @promise(
     "sdpa",
-    en="Sharing KV heads saves no work and costs none: the FLOPs are those of attention with a KV head for each.",
+    en="Sharing KV heads neither saves nor costs work: the FLOPs are the same as with one KV head per query head.",
     zh="共用键值头既不省计算也不多算：浮点运算次数与每个查询头各有键值头时相同。",
 )
 def test_sharing_costs_no_more_work(student, draw):
@@ -584,7 +548,7 @@ def test_what_survives_is_rescaled(student, draw):
 
 @promise(
     "sdpa",
-    en="dropout_p always acts: there is no mode to switch it off, only 0.0.",
+    en="dropout_p always acts: no mode switches it off, only 0.0 does.",
     zh="dropout_p 总是起作用：没有可以关掉它的模式，只有传 0.0。",
 )
 def test_dropout_always_acts(student, draw):
@@ -595,7 +559,7 @@ def test_dropout_always_acts(student, draw):
 
 @promise(
     "sdpa",
-    en="The share that is dropped is dropout_p, and every call draws anew.",
+    en="The share that is dropped is dropout_p, and every call draws again.",
     zh="丢弃的比例就是 dropout_p，而且每次调用都重新抽取。",
 )
 def test_the_share_is_dropout_p(student, draw):
@@ -609,34 +573,26 @@ def test_the_share_is_dropout_p(student, draw):
     )
 
 
-@promise(
-    "sdpa",
-    en="It is weights that are dropped, not outputs: a mix of many values loses some of them and never all.",
-    zh="丢弃的是权重，不是输出：混合许多值时只会丢掉一部分，不会全丢。",
-)
+@promise("sdpa", DROPOUT_ACTS_ON_WEIGHTS)
 def test_weights_are_dropped_not_outputs(student, draw):
-    matches(student, reference.sdpa, *drawn(draw, 2, 3))
+    matches(student, reference.sdpa, *draw_qkv(draw, 2, 3))
     q, k, v = crowd(draw)
     mixes_the_survivors("sdpa", student.sdpa(q, k, v, dropout_p=NEARLY_ALL_OF_MANY), v)
 
 
-@promise(
-    "sdpa",
-    en="However large a forbidden score is, nothing of it is seen.",
-    zh="禁止位置的分数再大，也丝毫不露。",
-)
+@promise("sdpa", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     matches(student, reference.sdpa, q, k, v, attn_mask=hidden_giant(draw, q, k))
 
 
 @promise(
     "sdpa",
-    en="Gradients are right, those of a float mask too, and finite for blind queries.",
+    en="Gradients are right, those of a float mask too, and finite for queries that may look nowhere.",
     zh="梯度正确，浮点掩码的梯度也正确；哪里都不许看的查询，梯度也是有限的。",
 )
 def test_gradients_are_right(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     cotangents, mask = (draw(2, 3, 4, 7),), draw.mask(4, 6)
     gradients_match(student, reference.sdpa, q, k, v, draw(4, 6), wrt=(0, 1, 2, 3), cotangents=cotangents)
     mask[1] = False
@@ -651,17 +607,13 @@ def test_gradients_are_right(student, draw):
 )
 def test_lower_precision(student, draw):
     for dtype in LOW:
-        inputs, mask = drawn(draw, 2, 3, dtype=dtype), draw.mask(2, 1, 4, 6)
+        inputs, mask = draw_qkv(draw, 2, 3, dtype=dtype), draw.mask(2, 1, 4, 6)
         matches(student, reference.sdpa, *inputs, attn_mask=mask)
         matches(student, reference.sdpa, *inputs, attn_mask=biased(mask, draw).to(dtype))
         matches(student, reference.sdpa, *inputs, is_causal=True)
 
 
-@promise(
-    "sdpa",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("sdpa", INPUTS_STAY)
 def test_inputs_are_left_alone(student, draw):
-    left_alone(student, reference.sdpa, *drawn(draw, 2, 3), biased(draw.mask(2, 3, 4, 6), draw))
-    left_alone(student, reference.sdpa, *drawn(draw, 2, 3), draw.mask(2, 3, 4, 6))
+    left_alone(student, reference.sdpa, *draw_qkv(draw, 2, 3), biased(draw.mask(2, 3, 4, 6), draw))
+    left_alone(student, reference.sdpa, *draw_qkv(draw, 2, 3), draw.mask(2, 3, 4, 6))

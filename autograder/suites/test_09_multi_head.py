@@ -1,24 +1,30 @@
 """Chapter 9: multi-head attention."""
 
-from functools import cache
-
 import torch
-from torch.func import functional_call
 
 from autograder.exam import (
-    Module,
-    Raised,
+    PRECISIONS,
+    Loaded,
     agree,
-    agree_gradients,
     gradients_match,
     left_alone,
     matches,
     promise,
     require,
+    require_refused,
+    triangle,
+)
+from autograder.exam.sentences import (
+    DTYPE_STAYS,
+    FLOAT32_AND_BFLOAT16,
+    FORBIDDEN_SCORE_HAS_NO_EFFECT,
+    GRADIENTS_OF_ALL_LAYERS,
+    HEADS_MUST_DIVIDE_THE_WIDTH,
+    INPUTS_STAY,
+    INPUTS_STAY_IN_TRAINING_TOO,
+    NO_BIAS_ANYWHERE,
 )
 from autograder.reference import ch09_multi_head as reference
-
-PRECISIONS = (torch.float32, torch.bfloat16)
 
 
 def refuses(student, name, *args):
@@ -54,7 +60,7 @@ def test_splitting_moves_entries_and_computes_nothing(student, draw):
 
 @promise(
     "split_heads",
-    en="One head, and heads of width one, are fine.",
+    en="One head works, and so do heads of width one.",
     zh="只有一个头，或每个头宽度为 1，也都正确。",
 )
 def test_one_head_and_heads_of_width_one(student, draw):
@@ -73,23 +79,19 @@ def test_gradients_pass_through_the_split(student, draw):
     gradients_match(student, reference.split_heads, x, 3, wrt=(0,), cotangents=(cotangent,))
 
 
-@promise("split_heads", en="The dtype stays.", zh="dtype 保持不变。")
+@promise("split_heads", DTYPE_STAYS)
 def test_splitting_keeps_the_dtype(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.split_heads, draw(3, 4, 10, dtype=dtype), 2)
 
 
-@promise("split_heads", en="Heads that do not divide raise ValueError.", zh="头数不能整除时抛出 ValueError。")
+@promise("split_heads", HEADS_MUST_DIVIDE_THE_WIDTH)
 def test_splitting_refuses_heads_that_do_not_divide(student, draw):
     refuses(student, "split_heads", draw(2, 3, 10), 4)
     matches(student, reference.split_heads, draw(2, 3, 10), 5)
 
 
-@promise(
-    "split_heads",
-    en="The input stays as it was, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("split_heads", INPUTS_STAY)
 def test_splitting_leaves_its_input_alone(student, draw):
     left_alone(student, reference.split_heads, draw(2, 5, 12), 4)
 
@@ -99,7 +101,7 @@ def test_splitting_leaves_its_input_alone(student, draw):
 
 @promise(
     "merge_heads",
-    en="The heads of one token come to stand side by side: [B, L, H·D].",
+    en="The heads of one token are put side by side: [B, L, H·D].",
     zh="同一词元的各个头并排拼在一起：[B, L, H·D]。",
     weight=2,
 )
@@ -122,7 +124,7 @@ def test_merging_undoes_splitting(student, draw):
 
 @promise(
     "merge_heads",
-    en="One head, heads of width one, and one token are fine.",
+    en="One head, heads of width one and a single token all work.",
     zh="只有一个头、头的宽度为 1、只有一个词元，也都正确。",
 )
 def test_merging_one_head_one_feature_or_one_token(student, draw):
@@ -140,17 +142,13 @@ def test_gradients_pass_through_the_merge(student, draw):
     gradients_match(student, reference.merge_heads, heads, wrt=(0,), cotangents=(cotangent,))
 
 
-@promise("merge_heads", en="The dtype stays.", zh="dtype 保持不变。")
+@promise("merge_heads", DTYPE_STAYS)
 def test_merging_keeps_the_dtype(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.merge_heads, draw(3, 2, 4, 5, dtype=dtype))
 
 
-@promise(
-    "merge_heads",
-    en="The input stays as it was, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("merge_heads", INPUTS_STAY)
 def test_merging_leaves_its_input_alone(student, draw):
     left_alone(student, reference.merge_heads, draw(2, 4, 5, 3))
 
@@ -240,7 +238,7 @@ def test_a_shared_mask_is_broadcast(student, draw):
 
 @promise(
     "multi_head_attention",
-    en="With as many tokens as heads, a [Lq, Lk] mask still speaks of queries, not of heads.",
+    en="With as many tokens as heads, a [Lq, Lk] mask still applies to queries, not to heads.",
     zh="词元数恰好等于头数时，[Lq, Lk] 掩码说的仍是查询，而不是头。",
 )
 def test_a_mask_of_queries_is_not_taken_for_one_of_heads(student, draw):
@@ -264,11 +262,7 @@ def blinded(mask):
     return mask
 
 
-@promise(
-    "multi_head_attention",
-    en="However large a forbidden score is, nothing of it is seen.",
-    zh="禁止位置的分数再大，也丝毫不露。",
-)
+@promise("multi_head_attention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_is_not_seen(student, draw):
     xq, xk, *rest = drawn(draw)
     mask = draw.mask(2, 3, 5, 7)
@@ -279,7 +273,7 @@ def test_a_huge_forbidden_score_is_not_seen(student, draw):
 
 @promise(
     "multi_head_attention",
-    en="Gradients of all inputs and matrices are right, and finite for blind queries too.",
+    en="Gradients of all inputs and matrices are right, and finite for queries that may look nowhere.",
     zh="所有输入和矩阵的梯度都正确；哪里都不许看的查询，梯度也是有限的。",
 )
 def test_gradients_reach_every_input_and_matrix(student, draw):
@@ -290,7 +284,7 @@ def test_gradients_reach_every_input_and_matrix(student, draw):
     )
 
 
-@promise("multi_head_attention", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("multi_head_attention", FLOAT32_AND_BFLOAT16)
 def test_lower_precision(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.multi_head_attention, *drawn(draw, d_k=6, d_v=4, dtype=dtype), HEADS)
@@ -308,72 +302,16 @@ def test_attention_refuses_heads_that_do_not_divide(student, draw):
     matches(student, reference.multi_head_attention, xq, xk, xv, Wq, Wk, Wv, Wo, HEADS)
 
 
-@promise(
-    "multi_head_attention",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("multi_head_attention", INPUTS_STAY)
 def test_attention_leaves_its_inputs_alone(student, draw):
     left_alone(student, reference.multi_head_attention, *drawn(draw), HEADS, draw.mask(2, 3, 5, 7))
 
 
 # SequenceFirstMHA
 
-LAYERS = ("W_q", "W_k", "W_v", "W_o")
 
-
-def SequenceFirstMHA(query, key, value, W_q, W_k, W_v, W_o, num_heads, key_padding_mask=None, attn_mask=None):
-    """The reference module as a formula of its inputs and its four layers.
-
-    A layer is one matrix here, its bias the last column. So the gradient of the key bias, which is nothing but
-    rounding, is judged by the size of its layer's gradient.
-    """
-    width, columns = W_q.shape
-    inputs = (query, key, value, key_padding_mask, attn_mask)
-    return functional_call(blank(width, num_heads, columns > width), parameters((W_q, W_k, W_v, W_o)), inputs)
-
-
-@cache
-def blank(width, heads, bias):
-    """The reference module without numbers of its own."""
-    with torch.device("meta"):
-        return reference.SequenceFirstMHA(width, heads, bias=bias)
-
-
-def parameters(layers) -> dict[str, torch.Tensor]:
-    """The four layers as the parameters of the module."""
-    named = {}
-    for name, layer in zip(LAYERS, layers, strict=True):
-        width = layer.shape[0]
-        named[f"{name}.weight"] = layer[:, :width].contiguous()
-        if layer.shape[1] > width:
-            named[f"{name}.bias"] = layer[:, width].contiguous()
-    return named
-
-
-def built(student, width, heads, **options) -> Module:
-    """The student's module, with whatever numbers it began with."""
-    module = student.SequenceFirstMHA(width, heads, **options)
-    require(isinstance(module, Module), "SequenceFirstMHA: not an nn.Module", "SequenceFirstMHA：不是 nn.Module")
-    return module
-
-
-class Loaded:
-    """The student's module with drawn layers, and what it must give."""
-
-    def __init__(self, student, draw, width=12, heads=3, bias=True, dtype=torch.float64):
-        self.heads = heads
-        self.layers = tuple(draw(width, width + bias, scale=width**-0.5, dtype=dtype) for _ in LAYERS)
-        self.module = built(student, width, heads, **({} if bias else {"bias": False}))
-        self.module.to(dtype).load(**parameters(self.layers))
-
-    def keeps(self, inputs, **masks):
-        """On these inputs it gives what the reference gives."""
-        self.agrees(self.module(*inputs, **masks), inputs, **masks)
-
-    def agrees(self, value, inputs, key_padding_mask=None, attn_mask=None):
-        seen = None if attn_mask is None else attn_mask != 0  # as bool: its dtype is no measure of precision
-        agree(value, SequenceFirstMHA, *inputs, *self.layers, self.heads, key_padding_mask, seen)
+def sequence_first(student, draw, width=12, heads=3, dtype=torch.float64, **options) -> Loaded:
+    return Loaded(student, draw, reference.SequenceFirstMHA, width, heads, dtype=dtype, **options)
 
 
 def sequences(draw, tq=5, tk=7, batch=2, width=12, dtype=torch.float64):
@@ -395,10 +333,6 @@ def looking(draw, tq, tk):
     return mask
 
 
-def triangle(n):
-    return torch.ones(n, n, dtype=torch.bool).tril()
-
-
 @promise(
     "SequenceFirstMHA",
     en="On [T, B, E] every position attends over the positions of its own sequence, in every head.",
@@ -406,35 +340,26 @@ def triangle(n):
     weight=2,
 )
 def test_positions_attend_over_positions(student, draw):
-    Loaded(student, draw).keeps(sequences(draw, tq=5, tk=5))
+    sequence_first(student, draw).keeps(*sequences(draw, tq=5, tk=5))
 
 
 @promise("SequenceFirstMHA", en="Queries and keys may have different lengths.", zh="查询与键的长度可以不同。")
 def test_lengths_may_differ(student, draw):
-    mha = Loaded(student, draw)
-    mha.keeps(sequences(draw))
-    mha.keeps(sequences(draw, tq=6, tk=2, batch=5))
+    mha = sequence_first(student, draw)
+    mha.keeps(*sequences(draw))
+    mha.keeps(*sequences(draw, tq=6, tk=2, batch=5))
 
 
-@promise("SequenceFirstMHA", en="With bias=False no layer has a bias.", zh="bias=False 时，各层都没有偏置。")
+@promise("SequenceFirstMHA", NO_BIAS_ANYWHERE)
 def test_without_bias_no_layer_has_one(student, draw):
-    mha = Loaded(student, draw, bias=False)
-    for name in LAYERS:
+    mha = sequence_first(student, draw, bias=False)
+    for name in ("W_q", "W_k", "W_v", "W_o"):
         require(
-            not has(mha.module, f"{name}.bias", draw(12)),
+            not mha.has_bias(name, draw),
             f"SequenceFirstMHA: with bias=False, {name} still has a bias",
             f"SequenceFirstMHA：bias=False 时，{name} 仍然有偏置",
         )
-    mha.keeps(sequences(draw))
-
-
-def has(module, name, tensor) -> bool:
-    """Whether the module has a parameter of this name and shape."""
-    try:
-        module.load(**{name: tensor})
-    except Raised:
-        return False
-    return True
+    mha.keeps(*sequences(draw))
 
 
 @promise(
@@ -443,9 +368,9 @@ def has(module, name, tensor) -> bool:
     zh="key_padding_mask [B, Tk]：True 表示丢弃这个键，对该样本的所有查询和头都有效。",
 )
 def test_padded_keys_are_dropped(student, draw):
-    mha = Loaded(student, draw)
-    mha.keeps(sequences(draw, tq=5, tk=5), key_padding_mask=padding(draw, 2, 5))
-    mha.keeps(sequences(draw), key_padding_mask=padding(draw, 2, 7))
+    mha = sequence_first(student, draw)
+    mha.keeps(*sequences(draw, tq=5, tk=5), key_padding_mask=padding(draw, 2, 5))
+    mha.keeps(*sequences(draw), key_padding_mask=padding(draw, 2, 7))
 
 
 @promise(
@@ -454,9 +379,9 @@ def test_padded_keys_are_dropped(student, draw):
     zh="attn_mask [Tq, Tk]：0 表示丢弃，第 i 行是查询 i 能看到的。",
 )
 def test_the_attention_mask_drops_at_zero(student, draw):
-    mha = Loaded(student, draw)
-    mha.keeps(sequences(draw, tq=5, tk=5), attn_mask=triangle(5))
-    mha.keeps(sequences(draw), attn_mask=looking(draw, 5, 7))
+    mha = sequence_first(student, draw)
+    mha.keeps(*sequences(draw, tq=5, tk=5), attn_mask=triangle(5))
+    mha.keeps(*sequences(draw), attn_mask=looking(draw, 5, 7))
 
 
 @promise(
@@ -465,9 +390,9 @@ def test_the_attention_mask_drops_at_zero(student, draw):
     zh="attn_mask 可以是任意 dtype：布尔、整数或浮点。",
 )
 def test_the_attention_mask_may_have_any_dtype(student, draw):
-    mha, inputs = Loaded(student, draw), sequences(draw)
+    mha, inputs = sequence_first(student, draw), sequences(draw)
     for dtype in (torch.int64, torch.float32):
-        mha.keeps(inputs, attn_mask=looking(draw, 5, 7).to(dtype))
+        mha.keeps(*inputs, attn_mask=looking(draw, 5, 7).to(dtype))
 
 
 @promise(
@@ -476,20 +401,20 @@ def test_the_attention_mask_may_have_any_dtype(student, draw):
     zh="两种掩码同时给出时，两者都允许的键才看得到。",
 )
 def test_both_masks_act_together(student, draw):
-    mha = Loaded(student, draw)
-    mha.keeps(sequences(draw), key_padding_mask=padding(draw, 2, 7), attn_mask=looking(draw, 5, 7))
+    mha = sequence_first(student, draw)
+    mha.keeps(*sequences(draw), key_padding_mask=padding(draw, 2, 7), attn_mask=looking(draw, 5, 7))
 
 
 @promise(
     "SequenceFirstMHA",
-    en="As many samples or tokens as heads: the masks still fall on keys and never on heads.",
+    en="With as many samples or tokens as heads, the masks still apply to keys and never to heads.",
     zh="样本数或词元数恰好等于头数时，掩码遮的仍然是键，而不是头。",
 )
 def test_equal_sizes_do_not_confuse_the_axes(student, draw):
-    mha, inputs = Loaded(student, draw), sequences(draw, tq=3, tk=3)
-    mha.keeps(sequences(draw, batch=3), key_padding_mask=padding(draw, 3, 7))
-    mha.keeps(inputs, key_padding_mask=padding(draw, 2, 3))
-    mha.keeps(inputs, attn_mask=triangle(3))
+    mha, inputs = sequence_first(student, draw), sequences(draw, tq=3, tk=3)
+    mha.keeps(*sequences(draw, batch=3), key_padding_mask=padding(draw, 3, 7))
+    mha.keeps(*inputs, key_padding_mask=padding(draw, 2, 3))
+    mha.keeps(*inputs, attn_mask=triangle(3))
 
 
 @promise(
@@ -498,7 +423,7 @@ def test_equal_sizes_do_not_confuse_the_axes(student, draw):
     zh="哪里都不许看的查询，各头输出为 0：经过 W_o 得到它的偏置，而不是 NaN。",
 )
 def test_a_fully_padded_sample_stays_finite(student, draw):
-    Loaded(student, draw, width=8, heads=2).keeps(sequences(draw, batch=3, width=8), **blinding(draw))
+    sequence_first(student, draw, width=8, heads=2).keeps(*sequences(draw, batch=3, width=8), **blinding(draw))
 
 
 def blinding(draw):
@@ -512,90 +437,39 @@ def blinding(draw):
 
 @promise(
     "SequenceFirstMHA",
-    en="However large the score of a padded key is, nothing of it is seen.",
-    zh="被填充的键，分数再大也丝毫不露。",
+    en="However large the score of a padded key is, it has no effect.",
+    zh="被填充的键，分数再大也没有影响。",
 )
 def test_a_huge_padded_key_is_not_seen(student, draw):
     query, key, value = sequences(draw)
     key[-1] *= 1000
-    Loaded(student, draw).keeps((query, key, value), key_padding_mask=padding(draw, 2, 7))
+    sequence_first(student, draw).keeps(query, key, value, key_padding_mask=padding(draw, 2, 7))
 
 
-@promise(
-    "SequenceFirstMHA",
-    en="Gradients of the inputs and of all layers are right, and finite for blind queries too.",
-    zh="输入和各层的梯度都正确；哪里都不许看的查询，梯度也是有限的。",
-)
+@promise("SequenceFirstMHA", GRADIENTS_OF_ALL_LAYERS)
 def test_gradients_reach_every_layer(student, draw):
-    mha, inputs = Loaded(student, draw, width=8, heads=2), sequences(draw, batch=3, width=8)
+    mha, inputs = sequence_first(student, draw, width=8, heads=2), sequences(draw, batch=3, width=8)
     masks, cotangents = blinding(draw), (draw(5, 3, 8),)
-    found = mha.module.vjp(*inputs, wrt=(0, 1, 2), cotangents=cotangents, **masks)
-    mha.agrees(found.value, inputs, **masks)
-    gradients = [*found.gradients, *layer_gradients(found.parameter_gradients, 8)]
-    tensors = (*inputs, *mha.layers)
-    agree_gradients(gradients, SequenceFirstMHA, *tensors, 2, **masks, wrt=range(7), cotangents=cotangents)
+    mha.differentiates(*inputs, cotangents=cotangents, **masks)
 
 
-def layer_gradients(named, width) -> list[torch.Tensor]:
-    """The parameters' gradients put together like the layers. No gradient counts as a zero gradient."""
-
-    def part(name, *shape):
-        gradient = named.get(name)
-        if gradient is None:
-            gradient = torch.zeros(shape, dtype=torch.float64)
-        require(
-            isinstance(gradient, torch.Tensor) and gradient.shape == shape,
-            f"SequenceFirstMHA → ∂/∂{name}: not a tensor of shape {list(shape)}",
-            f"SequenceFirstMHA → ∂/∂{name}：不是形状为 {list(shape)} 的张量",
-        )
-        return gradient
-
-    return [torch.column_stack((part(f"{name}.weight", width, width), part(f"{name}.bias", width))) for name in LAYERS]
-
-
-@promise("SequenceFirstMHA", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("SequenceFirstMHA", FLOAT32_AND_BFLOAT16)
 def test_the_module_in_lower_precision(student, draw):
     for dtype in PRECISIONS:
-        mha = Loaded(student, draw, width=10, heads=2, dtype=dtype)
-        mha.keeps(sequences(draw, batch=3, width=10, dtype=dtype), key_padding_mask=padding(draw, 3, 7))
+        mha = sequence_first(student, draw, width=10, heads=2, dtype=dtype)
+        mha.keeps(*sequences(draw, batch=3, width=10, dtype=dtype), key_padding_mask=padding(draw, 3, 7))
 
 
-@promise(
-    "SequenceFirstMHA",
-    en="Heads that do not divide the width raise ValueError.",
-    zh="头数不能整除宽度时抛出 ValueError。",
-)
+@promise("SequenceFirstMHA", HEADS_MUST_DIVIDE_THE_WIDTH)
 def test_the_module_refuses_heads_that_do_not_divide(student, draw):
-    require(
-        refused(student, sequences(draw, width=10, dtype=torch.float32)),
-        "SequenceFirstMHA: heads that do not divide the width must raise ValueError",
-        "SequenceFirstMHA：头数不能整除宽度时应抛出 ValueError",
-    )
-    Loaded(student, draw).keeps(sequences(draw))
+    inputs = sequences(draw, width=10, dtype=torch.float32)
+    what = {"en": "heads that do not divide the width", "zh": "头数不能整除宽度"}
+    require_refused(student, "SequenceFirstMHA", 10, 4, inputs=inputs, **what)
+    sequence_first(student, draw).keeps(*sequences(draw))
 
 
-def refused(student, inputs) -> bool:
-    """Whether the constructor, or at the latest the first call, raises ValueError."""
-    try:
-        built(student, 10, 4)(*inputs)
-    except Raised as raised:
-        return "ValueError" in raised.kinds
-    return False
-
-
-@promise(
-    "SequenceFirstMHA",
-    en="The inputs stay as they were, and asking twice, training or not, gives the same.",
-    zh="不改动输入；无论是否处于训练模式，问两次答案相同。",
-)
+@promise("SequenceFirstMHA", INPUTS_STAY_IN_TRAINING_TOO)
 def test_the_module_leaves_its_inputs_alone(student, draw):
-    mha, inputs = Loaded(student, draw), sequences(draw)
+    mha, inputs = sequence_first(student, draw), sequences(draw)
     masks = {"key_padding_mask": padding(draw, 2, 7), "attn_mask": looking(draw, 5, 7).double()}
-    mha.keeps(inputs, **masks)
-    require(
-        not student.changed_inputs(),
-        "SequenceFirstMHA: the inputs were changed",
-        "SequenceFirstMHA：输入被改动了",
-    )
-    mha.module.eval()
-    mha.keeps(inputs, **masks)
+    mha.leaves_alone(*inputs, **masks)

@@ -3,9 +3,10 @@
 import torch
 
 from autograder.exam import left_alone, matches, promise, require
+from autograder.exam.sentences import FLOAT32_AND_BFLOAT16, INPUTS_STAY
 from autograder.reference import ch12_theory as reference
 
-CLOSE = 1e-6  # the promise itself, told to the learner: «≈ 1» means to one part in a million, for up to 12 tokens
+CLOSE = 1e-6  # the exercise promises this: "≈ 1" means within one part in a million, for up to 12 tokens
 
 
 def drawn(draw, lq=7, lk=9, d=4, scale=1.0, dtype=torch.float64):
@@ -41,10 +42,10 @@ def test_short_sequences_have_small_rank(student, draw):
 )
 def test_special_queries_and_keys_stay_below_the_bound(student, draw):
     q, k = drawn(draw)
-    k[:, 1] = 1.0  # the row of ones, which the normaliser adds, is there already
+    k[:, 1] = 1.0  # the row of ones, which the normaliser adds, is already there
     matches(student, reference.log_weight_rank, q, k)
     q, k = drawn(draw, lq=9, lk=8)
-    q[:, 2] = 1.0  # of no use: the normaliser is another column
+    q[:, 2] = 1.0  # does not lower the rank: the normaliser is another column
     matches(student, reference.log_weight_rank, q, k)
     q, k = drawn(draw)
     q[:, 3] = q[:, 0]
@@ -83,7 +84,7 @@ def test_the_default_tolerance(student, draw):
 
 @promise(
     "log_weight_rank",
-    en="Scores may lie thousands apart.",
+    en="Scores may be thousands apart.",
     zh="分数可以相差几千。",
 )
 def test_scores_far_apart(student, draw):
@@ -100,17 +101,13 @@ def test_lower_precision_is_raised_first(student, draw):
         matches(student, reference.log_weight_rank, *drawn(draw, dtype=dtype))
 
 
-@promise(
-    "log_weight_rank",
-    en="The inputs stay as they were, and asking twice gives the same.",
-    zh="不改动输入，问两次答案相同。",
-)
+@promise("log_weight_rank", INPUTS_STAY)
 def test_queries_and_keys_are_left_alone(student, draw):
     left_alone(student, reference.log_weight_rank, *drawn(draw))
 
 
 def weights_of(student, name, length, *args, **kwargs):
-    """The weights that the student's queries and keys make, after checking that these can make any."""
+    """The weights that the student's queries and keys give, after a check of their form."""
     value = getattr(student, name)(*args, **kwargs)
     require(
         isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(x, torch.Tensor) for x in value),
@@ -139,14 +136,14 @@ def weights_of(student, name, length, *args, **kwargs):
 
 
 def looks_at(student, name, targets, *args, **kwargs):
-    """With the sharpness it has by default, token i gives all its weight to token targets[i]."""
+    """With the default sharpness, token i gives all its weight to token targets[i]."""
     weights = weights_of(student, name, len(targets), *args, **kwargs)
     i = int(weights.gather(1, targets[:, None]).argmin())
     target, favourite = int(targets[i]), int(weights[i].argmax())
     share = float(weights[i, target])
     require(
         share >= 1 - CLOSE,
-        f"{name}: token {i} gives token {target} the weight {share:.3g}, expected 1; its favourite is {favourite}",
+        f"{name}: token {i} gives token {target} the weight {share:.3g}, expected 1; its largest weight is on token {favourite}",
         f"{name}：词元 {i} 给词元 {target} 的权重是 {share:.3g}，应为 1；它最看重的是词元 {favourite}",
     )
 
@@ -270,7 +267,7 @@ def tokens(draw, n=5, d=9, scale=0.8, dtype=torch.float64):
 
 @promise(
     "rank_collapse",
-    en="Without a skip, each layer is softmax(x xᵀ/√d) x, with weights made anew from the current x.",
+    en="Without a skip, each layer is softmax(x xᵀ/√d) x, with weights computed again from the current x.",
     zh="没有残差时，每层是 softmax(x xᵀ/√d) x，权重由当前的 x 重新算出。",
     weight=2,
 )
@@ -292,7 +289,7 @@ def test_a_skip_holds_the_tokens_apart(student, draw):
 
 @promise(
     "rank_collapse",
-    en="The first entry is the input itself; depth 0 gives it alone.",
+    en="The first entry belongs to the input itself; depth 0 gives only this entry.",
     zh="第一个数属于输入本身；depth 为 0 时只有它。",
 )
 def test_the_input_is_measured_too(student, draw):
@@ -303,7 +300,7 @@ def test_the_input_is_measured_too(student, draw):
 
 @promise(
     "rank_collapse",
-    en="It measures the distance to equal tokens: a common vector added to all lowers it, scaling x alone does not hide it.",
+    en="It measures how far the tokens are from being all equal: adding one vector to all of them lowers it, and scaling x does not hide it.",
     zh="量的是离「所有词元相同」有多远：给所有词元加上同一个向量会让它变小，放大 x 不会掩盖它。",
 )
 def test_a_common_vector_is_no_distance(student, draw):
@@ -323,7 +320,7 @@ def test_small_distances_do_not_cancel(student, draw):
     matches(student, reference.rank_collapse, 0.3 * x, 9, False)
 
 
-@promise("rank_collapse", en="Works in float32 and in 16 bits.", zh="在 float32 和 16 位下都正确。")
+@promise("rank_collapse", FLOAT32_AND_BFLOAT16)
 def test_collapse_in_lower_precision(student, draw):
     for dtype in (torch.float32, torch.bfloat16):
         for skip in (False, True):

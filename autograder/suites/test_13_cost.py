@@ -1,11 +1,11 @@
-"""Chapter 13: what attention costs. Counts stay below 2**53, so that a float of equal value is exact too."""
+"""Chapter 13: what attention costs. Counts stay below 2**53, so an answer that is a float is exact too."""
 
 from autograder.exam import matches, promise
 from autograder.reference import ch13_cost as reference
 
 
 def sizes(draw, *ranges):
-    """One whole number from each range; the ranges lie apart, so no two are equal."""
+    """One whole number from each range; the ranges do not overlap, so no two are equal."""
     return [draw.integer(low, high) for low, high in ranges]
 
 
@@ -98,7 +98,7 @@ def test_four_times_as_wide_inside(student, draw):
 
 @promise(
     "block_parameters",
-    en="d_ff may be anything, also narrower than d_model, and each bias has the width of what its layer gives.",
+    en="d_ff may be anything, also narrower than d_model, and each bias is as wide as its layer's output.",
     zh="d_ff 可以是任何数，也可以比 d_model 窄；每个偏置的大小是那一层输出的宽度。",
 )
 def test_a_narrow_feed_forward_network(student, draw):
@@ -109,7 +109,7 @@ def test_a_narrow_feed_forward_network(student, draw):
 
 @promise(
     "block_parameters",
-    en="In a tiny block, where vectors weigh as much as matrices, none is missing.",
+    en="In a tiny block, where vectors count as much as matrices, none is missing.",
     zh="在很小的块里，向量和矩阵一样举足轻重，一个也不少。",
 )
 def test_a_tiny_block(student, draw):
@@ -130,7 +130,7 @@ def test_keys_and_values_of_everything_are_kept(student, draw):
 
 @promise(
     "kv_cache_bytes",
-    en="Without further arguments: one example, 16 bits a value.",
+    en="Without further arguments: one example, 16 bits per value.",
     zh="不给其余参数时：一个样本，每个值 16 位。",
 )
 def test_one_example_in_16_bits_by_default(student, draw):
@@ -184,8 +184,8 @@ def test_every_pair_in_every_head_is_kept(student, draw):
 
 @promise(
     "attention_matrix_bytes",
-    en="By default a number is a float32; other widths are obeyed.",
-    zh="默认每个数是 float32；给出别的宽度时照办。",
+    en="By default a number is a float32; bytes_per_value is obeyed.",
+    zh="默认每个数是 float32；遵从 bytes_per_value。",
 )
 def test_float32_by_default(student, draw):
     shape = sizes(draw, (5, 8), (11, 16), (50, 90))
@@ -207,7 +207,7 @@ def test_only_the_length_is_squared(student, draw):
 
 @promise(
     "attention_matrix_bytes",
-    en="With 32 examples of 8 heads, 1024 tokens take 1 GiB and 100 000 tokens 9537: every byte is right.",
+    en="With 32 examples of 8 heads, 1024 tokens take 1 GiB and 100 000 tokens 9537 GiB: every byte is right.",
     zh="32 个样本、8 个头：1024 个词元占 1 GiB，10 万个词元占 9537 GiB，每个字节都正确。",
 )
 def test_long_sequences_of_the_notes(student, draw):

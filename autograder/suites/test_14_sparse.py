@@ -3,9 +3,10 @@
 import torch
 
 from autograder.exam import agree, fits_in, gradients_match, grows_at_most, left_alone, matches, promise, require
+from autograder.exam.sentences import ANY_LEADING_AXES, GRADIENTS, LOW_PRECISION_AND_INPUTS
 from autograder.reference import ch14_sparse as reference
 
-LENGTHS = (128, 256)  # long enough for whoever works in blocks of 128
+LENGTHS = (128, 256)  # long enough for an answer that works in blocks of 128
 
 
 @promise(
@@ -22,7 +23,7 @@ def test_the_window_reaches_equally_far_to_both_sides(student, draw):
 
 @promise(
     "longformer_mask",
-    en="A global token sees everyone and is seen by everyone.",
+    en="A global token sees all tokens and is seen by all tokens.",
     zh="全局词元看到所有词元，也被所有词元看到。",
     weight=2,
 )
@@ -57,12 +58,12 @@ def test_the_smallest_and_the_widest(student, draw):
 
 
 def bigbird_mask(n, window, global_tokens):
-    """What remains of BigBird's mask when no random key is asked for."""
+    """BigBird's mask without random keys."""
     return reference.longformer_mask(n, window, global_tokens)
 
 
 class Sample:
-    """One mask drawn by the student, and what it shows whatever the luck of the draw."""
+    """One mask drawn by the student, and facts about it that do not depend on which keys were drawn."""
 
     def __init__(self, student, draw, n, window, global_tokens, random_per_row, seed=None):
         self.wanted = random_per_row
@@ -142,7 +143,7 @@ def test_each_row_gets_exactly_so_many_further_keys(student, draw):
 def test_asking_for_more_keys_than_there_are(student, draw):
     n, tokens = draw.integer(11, 14), [2, 5]
     everything = Sample(student, draw, n, 0, tokens, n - 3)
-    most = Sample(student, draw, n, 2, [], n - 5)  # the rows in the middle have no more, those at the ends have
+    most = Sample(student, draw, n, 2, [], n - 5)  # rows in the middle have no more free keys, rows at the ends do
     alone = Sample(student, draw, n, 0, [], n - 1)
     refused = [
         student.refuses("bigbird_mask", n, 0, tokens, n - 2, draw.seeded()),
@@ -154,7 +155,7 @@ def test_asking_for_more_keys_than_there_are(student, draw):
         sample.judge()
     require(
         all(refused),
-        "bigbird_mask: asked for more keys than a row has left, it does not raise ValueError",
+        "bigbird_mask: asking for more keys than a row has left does not raise ValueError",
         "bigbird_mask：要的键比某一行剩下的还多，却没有抛出 ValueError",
     )
 
@@ -193,7 +194,7 @@ def test_the_generator_and_nothing_else_decides(student, draw):
 
 @promise(
     "bigbird_mask",
-    en="The further keys lie on both sides and everywhere, drawn anew for each row.",
+    en="The further keys lie on both sides and everywhere, drawn separately for each row.",
     zh="另外的键两边都有、到处都有，每一行各抽各的。",
 )
 def test_the_further_keys_come_from_everywhere(student, draw):
@@ -233,7 +234,7 @@ def test_a_window_is_crossed_step_by_step(student, draw):
 
 @promise(
     "hops",
-    en="One symmetric global token brings it down to 2; one-way it helps little or not at all.",
+    en="One symmetric global token brings it down to 2; a one-way one helps little or not at all.",
     zh="一个对称的全局词元使它降到 2；只有单向时，几乎没有或完全没有帮助。",
 )
 def test_a_global_token_must_be_seen_too(student, draw):
@@ -247,7 +248,7 @@ def test_a_global_token_must_be_seen_too(student, draw):
 
 @promise(
     "hops",
-    en="Looking is one-way: a ring in which each sees only the next takes n−1 steps.",
+    en="Looking is one-way: a ring in which each token sees only the next takes n−1 steps.",
     zh="「看」是单向的：每个词元只看下一个的环，要 n−1 步。",
 )
 def test_looking_has_a_direction(student, draw):
@@ -294,7 +295,10 @@ def test_the_longest_and_the_shortest(student, draw):
 
 
 def drawn(draw, *lead, n=11, d=4, e=6, dtype=torch.float64, scale=1.0):
-    """q, k, v of one length with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v of one length with pairwise distinct sizes.
+
+    √d is a whole number, because many people compute it in float32.
+    """
     return draw(*lead, n, d, dtype=dtype, scale=scale), draw(*lead, n, d, dtype=dtype), draw(*lead, n, e, dtype=dtype)
 
 
@@ -321,7 +325,7 @@ def test_the_window_may_reach_beyond_both_ends(student, draw):
 
 @promise(
     "banded_attention",
-    en="A window of 0 gives back the values.",
+    en="A window of 0 returns the values.",
     zh="窗口为 0 时，返回的就是各个值。",
 )
 def test_no_window_at_all(student, draw):
@@ -330,7 +334,7 @@ def test_no_window_at_all(student, draw):
 
 @promise(
     "banded_attention",
-    en="Any length will do, whether or not it is a multiple of anything.",
+    en="Any length works; it need not be a multiple of anything.",
     zh="任何长度都可以，不必是什么的倍数。",
 )
 def test_any_length(student, draw):
@@ -338,11 +342,7 @@ def test_any_length(student, draw):
         matches(student, reference.banded_attention, *drawn(draw, 2, n=n), 3)
 
 
-@promise(
-    "banded_attention",
-    en="Any number of leading axes will do, and none.",
-    zh="前面有几个批次轴都可以，没有也行。",
-)
+@promise("banded_attention", ANY_LEADING_AXES)
 def test_any_leading_axes(student, draw):
     matches(student, reference.banded_attention, *drawn(draw), 2)
     matches(student, reference.banded_attention, *drawn(draw, 2, 5, 3), 3)
@@ -350,7 +350,7 @@ def test_any_leading_axes(student, draw):
 
 @promise(
     "banded_attention",
-    en="Large scores neither overflow nor lose to what lies beyond the ends.",
+    en="Large scores do not overflow, and very negative ones do not lose to positions beyond the ends.",
     zh="分数再大也不溢出；分数再低也不会输给两端之外的位置。",
 )
 def test_large_scores(student, draw):
@@ -361,17 +361,13 @@ def test_large_scores(student, draw):
         matches(student, reference.banded_attention, side + q, sign * side + k, v, 2)
 
 
-@promise("banded_attention", en="Gradients are right.", zh="梯度正确。")
+@promise("banded_attention", GRADIENTS)
 def test_banded_gradients(student, draw):
     q, k, v = drawn(draw, 2)
     gradients_match(student, reference.banded_attention, q, k, v, 3, wrt=(0, 1, 2), cotangents=(draw(2, 11, 6),))
 
 
-@promise(
-    "banded_attention",
-    en="Works in float32 and bfloat16, and leaves its inputs alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("banded_attention", LOW_PRECISION_AND_INPUTS)
 def test_banded_in_lower_precision(student, draw):
     left_alone(student, reference.banded_attention, *drawn(draw, 3, dtype=torch.float32), 2)
     matches(student, reference.banded_attention, *drawn(draw, 3, dtype=torch.bfloat16), 2)
@@ -397,12 +393,12 @@ def test_no_square_tensor(student, draw):
 
 @promise(
     "banded_attention",
-    en="Nor is it kept in pieces: the memory held at once grows as n, in PyTorch and outside.",
+    en="The n × n table is not kept in pieces either: the memory held at once grows as n, in PyTorch and outside.",
     zh="也不拆成小块存着：同时占用的内存按 n 增长，PyTorch 内外都一样。",
 )
 def test_no_square_in_pieces(student, draw):
     costs(student, draw, "live")
-    fits_in(student, "banded_attention", *drawn(draw, 8, n=640), 1, megabytes=10)  # the tables would take 13 or 26
+    fits_in(student, "banded_attention", *drawn(draw, 8, n=640), 1, megabytes=10)  # the tables would take 13 or 26 MB
 
 
 @promise(

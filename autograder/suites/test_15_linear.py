@@ -3,24 +3,30 @@
 import torch
 
 from autograder.exam import fits_in, gradients_match, grows_at_most, growth, left_alone, matches, promise, require
+from autograder.exam.sentences import (
+    CAUSAL_MIXES_THE_PAST,
+    GRADIENTS,
+    LOW_PRECISION_LENGTHS_AXES_AND_INPUTS,
+    NO_SQUARE_TENSOR_BACKWARD,
+)
 from autograder.reference import ch15_linear as reference
 
-LENGTHS = (512, 1024)  # whoever works in chunks of up to 512 grows as n
-SHORT = (32, 64, 96)  # whoever has no chunks does so at once
-STEPS = (48, 144)  # one step at a time has no chunks, and where q, k and v are narrow a table soon outgrows them
-FEW = (16, 32, 48)  # what SHORT is to LENGTHS, for steps
-ENOUGH = 12  # megabytes at n = 1536, where a table would take 19
+LENGTHS = (512, 1024)  # an answer that works in chunks of up to 512 grows as n here
+SHORT = (32, 64, 96)  # an answer without chunks grows as n already here, and then the long lengths are not measured
+STEPS = (48, 144)  # a loop over steps has no chunks, and with narrow q, k and v a table is soon the largest tensor
+FEW = (16, 32, 48)  # for a loop over steps, as SHORT is for LENGTHS
+ENOUGH = 12  # megabytes at n = 1536; a table would take 19
 COUNTS = ("largest", "live", "flops", "elements", "left")
 
 
 def drawn(draw, *lead, n=11, keys=None, d=4, e=6, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; without `keys`, as many as queries."""
+    """q, k, v with pairwise distinct sizes; without `keys` there are as many keys as queries."""
     keys = keys or n
     return draw(*lead, n, d, dtype=dtype), draw(*lead, keys, d, dtype=dtype), draw(*lead, keys, e, dtype=dtype)
 
 
 def featured(draw, *lead, r=9, d=16, dtype=torch.float64, **sizes):
-    """q, k, v and W; the fourth root of d is a whole number, for some take it in float32."""
+    """q, k, v and W; the fourth root of d is a whole number, because some people compute it in float32."""
     return (*drawn(draw, *lead, d=d, dtype=dtype, **sizes), draw(r, d, dtype=dtype))
 
 
@@ -41,12 +47,7 @@ def test_the_values_are_mixed_by_the_kernel(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, 3, n=9, keys=5))
 
 
-@promise(
-    "linear_attention",
-    en="With `causal=True` query i mixes the values 0 … i, itself included.",
-    zh="`causal=True` 时，查询 i 只混合值 0 … i，包括自己。",
-    weight=2,
-)
+@promise("linear_attention", CAUSAL_MIXES_THE_PAST, weight=2)
 def test_causal_linear_attention(student, draw):
     matches(student, reference.linear_attention, *drawn(draw, 2, 3), True)
     matches(student, reference.linear_attention, *drawn(draw, 2, n=7), causal=True)
@@ -63,11 +64,7 @@ def test_the_weights_sum_to_one(student, draw):
         matches(student, reference.linear_attention, q - 2, k - 2, draw(2, 1, 6).expand(2, 11, 6).clone(), causal)
 
 
-@promise(
-    "linear_attention",
-    en="Any length and any number of leading axes will do, in float32 and bfloat16 too; the inputs are left alone.",
-    zh="任何长度、任意个批次轴都可以，在 float32 和 bfloat16 下也正确；输入不被改动。",
-)
+@promise("linear_attention", LOW_PRECISION_LENGTHS_AXES_AND_INPUTS)
 def test_linear_attention_of_any_shape(student, draw):
     left_alone(student, reference.linear_attention, *drawn(draw, 3, dtype=torch.float32))
     left_alone(student, reference.linear_attention, *drawn(draw, 3, dtype=torch.float32), True)
@@ -79,7 +76,7 @@ def test_linear_attention_of_any_shape(student, draw):
             matches(student, reference.linear_attention, *drawn(draw, 2, n=n), causal)
 
 
-@promise("linear_attention", en="Gradients are right.", zh="梯度正确。")
+@promise("linear_attention", GRADIENTS)
 def test_linear_attention_gradients(student, draw):
     for causal in (False, True):
         inputs, weight = drawn(draw, 2), (draw(2, 11, 6),)
@@ -110,7 +107,7 @@ def test_linear_attention_takes_little_work(student, draw):
 
 @promise(
     "linear_attention",
-    en="Causal too, memory and work grow as n.",
+    en="With `causal=True` too, memory and work grow as n.",
     zh="因果的情形下，内存和计算量同样按 n 增长。",
     weight=2,
 )
@@ -120,11 +117,7 @@ def test_causal_linear_attention_costs_n(student, draw):
     fits_in(student, "linear_attention", *drawn(draw, n=1536), True, megabytes=ENOUGH, tensors=False)
 
 
-@promise(
-    "linear_attention",
-    en="The backward pass makes no n × n tensor either.",
-    zh="反向传播也不产生 n × n 的张量。",
-)
+@promise("linear_attention", NO_SQUARE_TENSOR_BACKWARD)
 def test_linear_attention_costs_n_backward(student, draw):
     for causal in (False, True):
         matches(student, reference.linear_attention, *drawn(draw, n=13), causal)
@@ -143,11 +136,7 @@ def test_the_recurrence_is_causal_linear_attention(student, draw):
     matches(student, reference.linear_attention_recurrent, *drawn(draw, 2, n=7))
 
 
-@promise(
-    "linear_attention_recurrent",
-    en="Any length and any number of leading axes will do, in float32 and bfloat16 too; the inputs are left alone.",
-    zh="任何长度、任意个批次轴都可以，在 float32 和 bfloat16 下也正确；输入不被改动。",
-)
+@promise("linear_attention_recurrent", LOW_PRECISION_LENGTHS_AXES_AND_INPUTS)
 def test_a_recurrence_of_any_shape(student, draw):
     left_alone(student, reference.linear_attention_recurrent, *drawn(draw, 3, dtype=torch.float32))
     matches(student, reference.linear_attention_recurrent, *drawn(draw, 3, n=7, dtype=torch.bfloat16))
@@ -156,7 +145,7 @@ def test_a_recurrence_of_any_shape(student, draw):
     matches(student, reference.linear_attention_recurrent, *drawn(draw, 2, n=1))
 
 
-@promise("linear_attention_recurrent", en="Gradients are right.", zh="梯度正确。")
+@promise("linear_attention_recurrent", GRADIENTS)
 def test_recurrence_gradients(student, draw):
     inputs, weight = drawn(draw, 2), (draw(2, 11, 6),)
     gradients_match(student, reference.linear_attention_recurrent, *inputs, wrt=(0, 1, 2), cotangents=weight)
@@ -189,7 +178,7 @@ def test_one_state_is_carried_along(student, draw):
     power = growth(widths)
     require(
         power <= 1.5,
-        f"{name}: the memory held at once grows as d^{power:.1f}; with one state instead of one for each step it is d^1",
+        f"{name}: the memory held at once grows as d^{power:.1f}; with one state, instead of one for each step, it is d^1",
         f"{name}：同时占用的内存按 d^{power:.1f} 增长；只留一个状态而不是每步一个，应为 d^1",
     )
 
@@ -207,8 +196,8 @@ def test_the_features_are_positive_and_random(student, draw):
 
 @promise(
     "favor_features",
-    en="Long and short vectors are treated alike, each by its own length.",
-    zh="长的和短的向量一视同仁，各按自己的长度计算。",
+    en="Long and short vectors both work: each is treated by its own norm.",
+    zh="长的和短的向量都正确：各按自己的模长计算。",
 )
 def test_vectors_of_many_lengths(student, draw):
     x = draw(2, 11, 4) * torch.linspace(0.1, 3, 11, dtype=torch.float64)[:, None]
@@ -216,7 +205,7 @@ def test_vectors_of_many_lengths(student, draw):
     matches(student, reference.favor_features, torch.zeros(3, 4, dtype=torch.float64), draw(9, 4))
 
 
-@promise("favor_features", en="Gradients are right.", zh="梯度正确。")
+@promise("favor_features", GRADIENTS)
 def test_feature_gradients(student, draw):
     inputs, weight = (draw(2, 11, 4), draw(9, 4)), (draw(2, 11, 9),)
     gradients_match(student, reference.favor_features, *inputs, wrt=(0, 1), cotangents=weight)
@@ -245,12 +234,7 @@ def test_performer_mixes_by_features(student, draw):
     matches(student, reference.performer, *featured(draw, 3, n=10, keys=5))
 
 
-@promise(
-    "performer",
-    en="With `causal=True` query i mixes the values 0 … i.",
-    zh="`causal=True` 时，查询 i 只混合值 0 … i。",
-    weight=2,
-)
+@promise("performer", CAUSAL_MIXES_THE_PAST, weight=2)
 def test_causal_performer(student, draw):
     matches(student, reference.performer, *featured(draw, 2, 3), True)
     matches(student, reference.performer, *featured(draw, 2, n=7), causal=True)
@@ -267,7 +251,7 @@ def test_performers_weights_sum_to_one(student, draw):
         matches(student, reference.performer, 3 * q, 3 * k, draw(2, 1, 6).expand(2, 11, 6).clone(), W, causal)
 
 
-@promise("performer", en="Gradients are right.", zh="梯度正确。")
+@promise("performer", GRADIENTS)
 def test_performer_gradients(student, draw):
     for causal in (False, True):
         inputs, weight = featured(draw, 2), (draw(2, 11, 6),)
@@ -276,7 +260,7 @@ def test_performer_gradients(student, draw):
 
 @promise(
     "performer",
-    en="Any width, length and number of leading axes will do, in float32 too; the inputs are left alone.",
+    en="Any width, length and number of leading axes works, in float32 too; the inputs are left alone.",
     zh="任何宽度、长度，任意个批次轴都可以，在 float32 下也正确；输入不被改动。",
 )
 def test_performer_of_any_shape(student, draw):
@@ -299,11 +283,7 @@ def test_performer_costs_n(student, draw):
         is_linear(student, "performer", lambda n: featured(draw, n=n), causal)
 
 
-@promise(
-    "performer",
-    en="The backward pass makes no n × n tensor either.",
-    zh="反向传播也不产生 n × n 的张量。",
-)
+@promise("performer", NO_SQUARE_TENSOR_BACKWARD)
 def test_performer_costs_n_backward(student, draw):
     for causal in (False, True):
         matches(student, reference.performer, *featured(draw, n=13), causal)
@@ -335,7 +315,7 @@ def test_linformer_gradients(student, draw):
 
 @promise(
     "linformer",
-    en="Any number of leading axes will do, in float32 and bfloat16 too; the inputs are left alone.",
+    en="Any number of leading axes works, in float32 and bfloat16 too; the inputs are left alone.",
     zh="任意个批次轴都可以，在 float32 和 bfloat16 下也正确；输入不被改动。",
 )
 def test_linformer_of_any_shape(student, draw):

@@ -3,18 +3,24 @@
 import torch
 
 from autograder.exam import agree, fits_in, gradients_match, grows_at_most, left_alone, matches, promise, require, vjp
+from autograder.exam.sentences import (
+    ANY_LENGTH,
+    HIDDEN_TILES_ARE_SKIPPED,
+    LOW_PRECISION_AND_INPUTS,
+    LOW_PRECISION_AXES_AND_INPUTS,
+)
 from autograder.reference import ch16_flash as reference
 
 LENGTHS = (60, 120)  # in blocks of 20
-BLOCK = 8  # where tiles that are skipped are counted
-SPARE = 1.1  # beyond the tiles that must be computed
+BLOCK = 8  # the block size where skipped tiles are counted
+SPARE = 1.1  # allowed work, relative to the tiles that must be computed
 
 # online_softmax
 
 
 @promise(
     "online_softmax",
-    en="The weights are those of softmax, whatever the block.",
+    en="The weights are those of softmax, whatever the block size.",
     zh="不论块多大，得到的都是 softmax 的权重。",
     weight=2,
 )
@@ -90,11 +96,7 @@ def test_any_axes_before_the_last(student, draw):
     matches(student, reference.online_softmax, draw(2, 5, 4, 7), 3)
 
 
-@promise(
-    "online_softmax",
-    en="Works in float32 and bfloat16, and leaves its input alone.",
-    zh="在 float32 和 bfloat16 下都正确，并且不改动输入。",
-)
+@promise("online_softmax", LOW_PRECISION_AND_INPUTS)
 def test_online_softmax_in_lower_precision(student, draw):
     left_alone(student, reference.online_softmax, draw(3, 11, dtype=torch.float32), 4)
     matches(student, reference.online_softmax, draw(3, 11, dtype=torch.bfloat16), 4)
@@ -176,7 +178,7 @@ def test_merging_is_stable(student, draw):
 
 @promise(
     "merge_partial",
-    en="Any leading axes, float32 and gradients; the inputs stay as they were.",
+    en="Works with any leading axes and in float32, with right gradients; the inputs stay as they were.",
     zh="任意个批次轴，float32，梯度正确；输入保持原样。",
 )
 def test_merging_in_general(student, draw):
@@ -191,7 +193,7 @@ def test_merging_in_general(student, draw):
 
 
 def drawn(draw, *lead, queries=7, keys=11, d=4, e=6, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
     shapes = (queries, d), (keys, d), (keys, e)
     return tuple(draw(*lead, *shape, dtype=dtype) for shape in shapes)
 
@@ -212,7 +214,7 @@ def flash_forward(q, k, v, block=64, causal=False, window=None):
 
 @promise(
     "flash_forward",
-    en="Output and lse are those of plain attention, exactly, whatever the block.",
+    en="Output and lse are those of plain attention, exactly, whatever the block size.",
     zh="不论块多大，输出和 lse 都与普通的注意力完全一致。",
     weight=2,
 )
@@ -223,11 +225,7 @@ def test_it_is_exact_at_any_block(student, draw):
     matches(student, flash_forward, *drawn(draw, queries=3, keys=5), 1)
 
 
-@promise(
-    "flash_forward",
-    en="Lengths need not be multiples of the block.",
-    zh="长度不必是块的整数倍。",
-)
+@promise("flash_forward", ANY_LENGTH)
 def test_lengths_that_are_no_multiple(student, draw):
     for queries, keys, block in ((7, 11, 5), (8, 11, 4), (7, 12, 3)):
         matches(student, flash_forward, *drawn(draw, 2, queries=queries, keys=keys), block)
@@ -236,7 +234,7 @@ def test_lengths_that_are_no_multiple(student, draw):
 
 @promise(
     "flash_forward",
-    en="`causal` hides the future by place in the sequence, not in the tile.",
+    en="`causal` hides the future by position in the sequence, not in the tile.",
     zh="`causal` 按序列中的位置遮住未来，而不是按块内的位置。",
 )
 def test_causal(student, draw):
@@ -267,7 +265,7 @@ def test_empty_rows(student, draw):
 
 @promise(
     "flash_forward",
-    en="`window` allows keys at most so far away, on both sides, with Lk − Lq counted in.",
+    en="`window` allows keys at most that far away, on both sides, with the offset Lk − Lq included.",
     zh="`window` 允许相距不超过它的键，两侧都算，并计入 Lk − Lq。",
 )
 def test_window(student, draw):
@@ -278,7 +276,7 @@ def test_window(student, draw):
 
 @promise(
     "flash_forward",
-    en="`window` and `causal` together: what both allow.",
+    en="With `window` and `causal` together, both must allow a key.",
     zh="`window` 和 `causal` 同时给出时，两者都允许才可以看。",
 )
 def test_window_and_causal(student, draw):
@@ -299,11 +297,7 @@ def test_extreme_scores(student, draw):
     matches(student, flash_forward, q + 40.0, k + 4 * rising, v, 4)
 
 
-@promise(
-    "flash_forward",
-    en="Any leading axes, float32 and bfloat16; the inputs stay as they were.",
-    zh="任意个批次轴，float32 和 bfloat16 都正确；输入保持原样。",
-)
+@promise("flash_forward", LOW_PRECISION_AXES_AND_INPUTS)
 def test_forward_in_general(student, draw):
     matches(student, flash_forward, *drawn(draw), 5)
     left_alone(student, flash_forward, *drawn(draw, 2, 3, dtype=torch.float32), 5, True)
@@ -316,7 +310,7 @@ def long(draw, n, **more):
 
 @promise(
     "flash_forward",
-    en="At a fixed block the largest tensor grows as n: there is no n × n table.",
+    en="With a fixed block size the largest tensor grows as n: there is no n × n table.",
     zh="块大小固定时，最大的张量按 n 增长：没有 n × n 的表。",
 )
 def test_no_square_tensor(student, draw):
@@ -326,17 +320,18 @@ def test_no_square_tensor(student, draw):
 
 @promise(
     "flash_forward",
-    en="Nor is it kept in tiles, or outside PyTorch: the memory held at once grows as n.",
+    en="The table is not kept in tiles or outside PyTorch either: the memory held at once grows as n.",
     zh="表也没有拆成小块留着，也没有藏到 PyTorch 之外：同时占用的内存按 n 增长。",
 )
 def test_no_square_in_pieces(student, draw):
     matches(student, flash_forward, *long(draw, 7), 4)
     grows_at_most(student, "flash_forward", lambda n: (*long(draw, n), 20), lengths=LENGTHS, power=1.0, what="live")
-    fits_in(student, "flash_forward", *long(draw, 1600, dtype=torch.float32), 320, megabytes=6)  # n × n take 10
+    # an n × n table would take 10 MB
+    fits_in(student, "flash_forward", *long(draw, 1600, dtype=torch.float32), 320, megabytes=6)
 
 
 def tiled_both_ways(student, name, q, k, v, *rest) -> None:
-    """A strip, n × block, is larger than twice all rows of v; a tile is not, even with an axis of its own for d."""
+    """A strip of n × block is larger than twice v; a tile is not, even with an extra axis for d."""
     largest, enough = student.measure(name, q, k, v, *rest).get("largest", 0), 2 * v.numel()
     require(
         largest <= enough,
@@ -356,14 +351,16 @@ def test_queries_and_keys_in_tiles(student, draw):
 
 
 def share_of_tiles(queries, keys, block, causal=False, window=None) -> float:
-    """How many of all tiles hold a pair that may look at each other. Lengths are multiples of the block."""
+    """The share of tiles in which some query may look at some key. Lengths are multiples of the block."""
     tiles = ~hides(queries, keys, causal, window).reshape(queries // block, block, keys // block, block)
     return float(tiles.any(3).any(1).double().mean())
 
 
 def skips(student, name, q, k, v, *rest, **rules) -> None:
-    """With the rules the work is the share of tiles that hold anything to see. Who multiplies without matrix products is
-    judged by the numbers touched; what PyTorch does not see is no work done here.
+    """With these rules, only tiles in which some query may look at some key are computed.
+
+    Work is counted in FLOPs, or in elements touched if the answer uses no matrix products. Work outside PyTorch cannot
+    be counted and is refused.
     """
     everything, some = student.measure(name, q, k, v, *rest), student.measure(name, q, k, v, *rest, **rules)
     share = share_of_tiles(q.shape[-2], k.shape[-2], BLOCK, **rules)
@@ -378,16 +375,12 @@ def skips(student, name, q, k, v, *rest, **rules) -> None:
     said = ", ".join(f"{key}={value}" for key, value in rules.items())
     require(
         done <= SPARE * share * without,
-        f"{name}: {said} takes {done / without:.0%} of the work; {share:.0%} of the tiles hold anything to see",
+        f"{name}: {said} takes {done / without:.0%} of the work; only {share:.0%} of the tiles hold anything to see",
         f"{name}：{said} 时仍做了 {done / without:.0%} 的运算；只有 {share:.0%} 的块里有可看的内容",
     )
 
 
-@promise(
-    "flash_forward",
-    en="Under `causal`, tiles in which nobody may look are not computed.",
-    zh="`causal` 时，没有谁可以看的块不参与计算。",
-)
+@promise("flash_forward", HIDDEN_TILES_ARE_SKIPPED)
 def test_tiles_of_the_future_are_skipped(student, draw):
     matches(student, flash_forward, *long(draw, 7), 4, True)
     for queries, keys in ((32, 32), (24, 32)):
@@ -396,8 +389,8 @@ def test_tiles_of_the_future_are_skipped(student, draw):
 
 @promise(
     "flash_forward",
-    en="Under `window`, alone or with `causal`, tiles in which nobody may look are not computed.",
-    zh="给出 `window` 时，不论有没有 `causal`，没有谁可以看的块不参与计算。",
+    en="With `window`, alone or with `causal`, tiles in which no query may look at any key are not computed.",
+    zh="给出 `window` 时，不论有没有 `causal`，任何查询都不许看的块不参与计算。",
 )
 def test_tiles_beyond_the_window_are_skipped(student, draw):
     matches(student, flash_forward, *long(draw, 7), 4, window=2)
@@ -416,13 +409,13 @@ def task(draw, *lead, queries=7, keys=11, d=4, e=6, block=5, causal=False, dtype
 
 
 def load(draw, n, block, dtype=torch.float64):
-    """The same for counting: what was saved may hold anything of the right shape."""
+    """The same for counting; there the saved tensors may hold any numbers."""
     saved = draw(n, 6, dtype=dtype), draw(n, dtype=dtype) + 9.0, draw(n, 6, dtype=dtype)
     return *drawn(draw, queries=n, keys=n, dtype=dtype), *saved, block
 
 
 def flash_backward(q, k, v, out, lse, dout, block=64, causal=False):
-    """What autograd finds on its way back through the whole table."""
+    """What autograd gives through the whole table."""
     return vjp(flash_forward, (q, k, v, block, causal), {}, (0, 1, 2), (dout, None))
 
 
@@ -439,7 +432,7 @@ def test_the_gradients_are_those_of_autograd(student, draw):
 
 @promise(
     "flash_backward",
-    en="The block changes nothing, even one of 1.",
+    en="The block size changes nothing, not even a size of 1.",
     zh="块的大小不影响结果，哪怕是 1。",
 )
 def test_backward_at_any_block(student, draw):
@@ -450,11 +443,7 @@ def test_backward_at_any_block(student, draw):
     matches(student, flash_backward, *task(draw, queries=3, keys=5)[:6], 1)
 
 
-@promise(
-    "flash_backward",
-    en="Lengths need not be multiples of the block.",
-    zh="长度不必是块的整数倍。",
-)
+@promise("flash_backward", ANY_LENGTH)
 def test_backward_at_odd_lengths(student, draw):
     for queries, keys, block in ((7, 11, 5), (8, 11, 4), (7, 12, 3)):
         matches(student, flash_backward, *task(draw, 2, queries=queries, keys=keys, block=block))
@@ -462,8 +451,8 @@ def test_backward_at_odd_lengths(student, draw):
 
 @promise(
     "flash_backward",
-    en="With `causal` no gradient reaches back from the past into the future.",
-    zh="`causal` 时，没有梯度从过去流向未来。",
+    en="With `causal`, no gradient flows from an output to later keys and values.",
+    zh="`causal` 时，输出的梯度不会流到它之后的键和值。",
 )
 def test_causal_gradients(student, draw):
     for n, block in ((11, 4), (9, 3)):
@@ -482,7 +471,7 @@ def test_causal_gradients_of_unequal_lengths(student, draw):
 
 @promise(
     "flash_backward",
-    en="Large scores do not overflow, for the weights come from scores minus lse.",
+    en="Large scores do not overflow, because the weights come from scores minus lse.",
     zh="分数很大也不上溢，因为权重由分数减去 lse 得来。",
 )
 def test_backward_of_extreme_scores(student, draw):
@@ -493,11 +482,7 @@ def test_backward_of_extreme_scores(student, draw):
         matches(student, reference.flash_backward, *arguments)
 
 
-@promise(
-    "flash_backward",
-    en="Any leading axes, float32 and bfloat16; the inputs stay as they were.",
-    zh="任意个批次轴，float32 和 bfloat16 都正确；输入保持原样。",
-)
+@promise("flash_backward", LOW_PRECISION_AXES_AND_INPUTS)
 def test_backward_in_general(student, draw):
     matches(student, flash_backward, *task(draw))
     left_alone(student, flash_backward, *task(draw, 2, 3, dtype=torch.float32, causal=True))
@@ -506,7 +491,7 @@ def test_backward_in_general(student, draw):
 
 @promise(
     "flash_backward",
-    en="At a fixed block the largest tensor grows as n, and there is no strip of n × block.",
+    en="With a fixed block size the largest tensor grows as n, and there is no strip of n × block.",
     zh="块大小固定时，最大的张量按 n 增长，也没有 n × block 的长条。",
 )
 def test_no_square_tensor_on_the_way_back(student, draw):
@@ -540,11 +525,7 @@ def test_no_square_in_pieces_on_the_way_back(student, draw):
     fits_in(student, "flash_backward", *load(draw, 1600, 320, torch.float32), megabytes=6)
 
 
-@promise(
-    "flash_backward",
-    en="Under `causal`, tiles in which nobody may look are not computed.",
-    zh="`causal` 时，没有谁可以看的块不参与计算。",
-)
+@promise("flash_backward", HIDDEN_TILES_ARE_SKIPPED)
 def test_tiles_of_the_future_are_skipped_on_the_way_back(student, draw):
     matches(student, flash_backward, *task(draw, queries=7, keys=7, causal=True))
     for queries, keys in ((32, 32), (24, 32)):

@@ -1,17 +1,26 @@
 """Chapter 17: applications.
 
-Functions are judged by value. The three modules are judged by what they do, for their layers are the learner's choice:
-edit something, and see whether the answer moves. What is found is kept as a list of yes and no, so that a mistake is
-recognised whatever the module is made of.
+Functions are judged by value. The three modules are judged by what they do, because their layers are the learner's
+choice: a test edits part of the input and checks whether the answer changes. The transcript keeps only these facts, so
+that a mistake is recognised whatever layers the module has.
 """
 
 import torch
 
-from autograder.exam import Module, Raised, agree, gradients_match, left_alone, matches, promise, require, wrong
+from autograder.exam import (
+    PRECISIONS,
+    Module,
+    Raised,
+    agree,
+    gradients_match,
+    left_alone,
+    matches,
+    promise,
+    require,
+    wrong,
+)
+from autograder.exam.sentences import FLOAT32_AND_BFLOAT16, GRADIENTS
 from autograder.reference import ch17_applications as reference
-
-PRECISIONS = (torch.float32, torch.bfloat16)
-
 
 # patchify
 
@@ -44,7 +53,7 @@ def convolution(images, kernel):
 
 @promise(
     "patchify",
-    en="Patches of one pixel and one patch for the whole image are fine.",
+    en="Patches of one pixel work, and so does one patch for the whole image.",
     zh="一个像素一块，或整幅图就是一块，也都正确。",
 )
 def test_the_smallest_and_the_largest_patch(student, draw):
@@ -55,7 +64,7 @@ def test_the_smallest_and_the_largest_patch(student, draw):
 
 @promise(
     "patchify",
-    en="Pixels only move: whole numbers stay exact, every dtype stays.",
+    en="Pixels only move: whole numbers stay exact, and the dtype stays the same.",
     zh="像素只是换位置：整数不变，dtype 不变。",
 )
 def test_pixels_only_move(student, draw):
@@ -130,7 +139,7 @@ def test_gradients_reach_features_and_scale(student, draw):
     gradients_match(student, reference.clip_logits, *inputs, wrt=(0, 1, 2), cotangents=(draw(3, 5),))
 
 
-@promise("clip_logits", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("clip_logits", FLOAT32_AND_BFLOAT16)
 def test_logits_in_lower_precision(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.clip_logits, draw(3, 6, dtype=dtype), draw(5, 6, dtype=dtype), 4.0)
@@ -157,7 +166,7 @@ def test_the_loss_is_the_mean_of_both_directions(student, draw):
 
 @promise(
     "clip_loss",
-    en="Images and texts may change places: the transposed table costs the same.",
+    en="Images and texts may change places: the transposed table has the same loss.",
     zh="图和文对调（转置）之后，损失不变。",
 )
 def test_images_and_texts_may_change_places(student, draw):
@@ -165,19 +174,19 @@ def test_images_and_texts_may_change_places(student, draw):
     agree(matches(student, reference.clip_loss, logits.T.contiguous()), reference.clip_loss, logits)
 
 
-@promise("clip_loss", en="Huge logits overflow nowhere.", zh="很大的 logits 也不会溢出。")
+@promise("clip_loss", en="Huge logits do not overflow.", zh="很大的 logits 也不会溢出。")
 def test_huge_logits_do_not_overflow(student, draw):
     matches(student, reference.clip_loss, draw(4, 4, scale=2000.0))
     matches(student, reference.clip_loss, draw(4, 4) - 5000)
 
 
-@promise("clip_loss", en="Gradients are right.", zh="梯度正确。")
+@promise("clip_loss", GRADIENTS)
 def test_gradients_of_the_loss(student, draw):
     cotangent = torch.tensor(1.5, dtype=torch.float64)
     gradients_match(student, reference.clip_loss, draw(5, 5, scale=2.0), wrt=(0,), cotangents=(cotangent,))
 
 
-@promise("clip_loss", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("clip_loss", FLOAT32_AND_BFLOAT16)
 def test_the_loss_in_lower_precision(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.clip_loss, draw(4, 4, scale=2.0, dtype=dtype))
@@ -192,10 +201,10 @@ def test_the_loss_leaves_the_logits_alone(student, draw):
 
 
 class Watched:
-    """A module in eval mode, asked again and again; what moves and what stays is noted as yes or no.
+    """A module in eval mode that is called on edited inputs. Whether its answer changes is noted as True or False.
 
-    A change in the last third of the answer's digits is rounding, any other is real.
-    Parameters that start at zero or very small, as positions and output layers often do, are made loud first.
+    A change in the last third of the answer's digits is rounding; any other change is real.
+    Parameters that start at zero or very small, as positions and output layers often do, are enlarged first.
     """
 
     def __init__(self, student, draw, name, *sizes, **options):
@@ -214,14 +223,14 @@ class Watched:
         return self
 
     def loud(self, weight):
-        """A parameter that starts at zero or very small, made large enough to be heard; zeros among others stay."""
+        """A parameter that starts at zero or very small, made large enough to matter; zeros among other numbers stay."""
         if not weight.any():
             return self.draw(*weight.shape, scale=0.5, dtype=weight.dtype)
         size, ordinary = weight.square().mean().sqrt(), weight.shape[-1] ** -0.5 if weight.dim() > 1 else 0.0
         return weight * (ordinary / size) if size < ordinary else None
 
     def __exit__(self, kind, raised, trace):
-        """Leave to the diagnosis the error, or else what was noted, and nothing that depends on the layers."""
+        """Leave only the error or the noted facts to the diagnosis, and nothing that depends on the layers."""
         if isinstance(raised, Raised):
             self.student.keep_only_last_exchange()
             return
@@ -247,7 +256,7 @@ class Watched:
             raise wrong(f"{self.name}: {en}", f"{self.name}：{zh}")
 
     def note(self, fact, kept, en, zh):
-        """Go on in any case, so that all is known at the end."""
+        """Note a fact and continue, so that all facts are known at the end."""
         self.noted.append(fact)
         if not kept:
             self.broken.append(wrong(f"{self.name}: {en}", f"{self.name}：{zh}"))
@@ -277,10 +286,12 @@ class Watched:
         )
 
     def repeats(self, inputs, *shape):
-        """Asked twice it says the same, and the input is left alone."""
+        """Two calls give the same answer, and the input is left alone."""
         once, again = self(inputs, *shape), self(inputs, *shape)
         changed = self.student.changed_inputs()
-        self.stays(once, again, "in eval mode, asking twice gives two answers", "eval 模式下，问两次得到两个答案")
+        self.stays(
+            once, again, "in eval mode, asking twice gives two different answers", "eval 模式下，问两次得到不同的答案"
+        )
         self.note(changed, not changed, "the input was changed", "输入被改动了")
         return once
 
@@ -318,7 +329,7 @@ def leaks(en, zh):
     return LEAKS[0].format(en), LEAKS[1].format(zh)
 
 
-NOT_LOGITS = "returns probabilities; logits are wanted, without softmax", "返回的是概率；要的是 logits，不做 softmax"
+NOT_LOGITS = "returns probabilities; return logits, without softmax", "返回的是概率；应返回 logits，不做 softmax"
 ORDERLESS = (
     "the past in another order gives the same answer: positions are missing",
     "过去换个次序，结果竟不变：缺少位置信息",
@@ -354,8 +365,8 @@ def rewritten(draw, sequence, *place, padding_id=0):
 
 @promise(
     "Recommender",
-    en="One logit per item from the whole history: the oldest item is heard, and so is the newest.",
-    zh="每个物品一个 logit，来自整个历史：最早的物品听得到，最近的也听得到。",
+    en="One logit per item from the whole history: the oldest item counts, and so does the newest.",
+    zh="每个物品一个 logit，来自整个历史：最早的物品起作用，最近的也起作用。",
     weight=2,
 )
 def test_the_whole_history_is_heard(student, draw):
@@ -374,8 +385,8 @@ def watched(student, draw, **options):
 
 @promise(
     "Recommender",
-    en="Users never see each other: rewrite all the others, and my logits stay.",
-    zh="用户之间互不可见：把别人的历史全改掉，我的 logits 不变。",
+    en="Users never see each other: rewriting all other histories leaves a user's logits as they were.",
+    zh="用户之间互不可见：把别人的历史全改掉，这个用户的 logits 不变。",
     weight=2,
 )
 def test_users_never_see_each_other(student, draw):
@@ -389,7 +400,7 @@ def test_users_never_see_each_other(student, draw):
 
 @promise(
     "Recommender",
-    en="A user alone gets what he gets in company.",
+    en="A user alone gets the same logits as in a batch.",
     zh="单独一个用户，得到的与在批次里时相同。",
 )
 def test_a_user_alone_gets_the_same(student, draw):
@@ -402,8 +413,8 @@ def test_a_user_alone_gets_the_same(student, draw):
 
 @promise(
     "Recommender",
-    en="Padding on the right is invisible, and the last real item is heard through it.",
-    zh="右边的填充看不见；隔着填充，最后一个真实物品仍听得到。",
+    en="Padding on the right has no effect, and the last real item before it still counts.",
+    zh="右边的填充没有影响；填充之前的最后一个真实物品仍然起作用。",
     weight=2,
 )
 def test_padding_is_invisible(student, draw):
@@ -467,7 +478,7 @@ def test_the_order_of_the_history_counts(student, draw):
 
 @promise(
     "Recommender",
-    en="A user with no history gets finite logits and disturbs nobody, and all gradients are finite.",
+    en="A user with no history gets finite logits and does not affect the others; all gradients are finite.",
     zh="没有历史的用户得到有限的 logits，不影响别人，梯度也全是有限的。",
 )
 def test_a_user_without_history(student, draw):
@@ -485,8 +496,8 @@ def test_a_user_without_history(student, draw):
 
 @promise(
     "Recommender",
-    en="max_len items are read to the first; one more raises ValueError.",
-    zh="max_len 个物品能从头读起；再多一个就抛出 ValueError。",
+    en="With max_len items even the first one counts; one more raises ValueError.",
+    zh="有 max_len 个物品时，第一个也起作用；再多一个就抛出 ValueError。",
 )
 def test_the_recommender_has_a_longest_history(student, draw):
     with watched(student, draw) as ask:
@@ -499,8 +510,8 @@ def test_the_recommender_has_a_longest_history(student, draw):
 
 @promise(
     "Recommender",
-    en="In eval mode the same question has the same answer, the input is left alone, and n_items is all one must say.",
-    zh="eval 模式下，同样的问题得到同样的答案；不改动输入；只给 n_items 也能用。",
+    en="In eval mode the same input gives the same answer, the input is left alone, and only n_items is required.",
+    zh="eval 模式下，同样的输入得到同样的答案；不改动输入；只给 n_items 也能用。",
 )
 def test_the_recommender_repeats_itself(student, draw):
     with Watched(student, draw, "Recommender", ITEMS) as ask:
@@ -528,8 +539,8 @@ def nudged(draw, x, *place):
 
 @promise(
     "Forecaster",
-    en="[B, horizon, F] from the whole past: the first step is heard, and so is the last.",
-    zh="返回 [B, horizon, F]，依据整个过去：第一步听得到，最后一步也听得到。",
+    en="[B, horizon, F] from the whole past: the first step counts, and so does the last.",
+    zh="返回 [B, horizon, F]，依据整个过去：第一步起作用，最后一步也起作用。",
     weight=2,
 )
 def test_the_whole_past_is_heard(student, draw):
@@ -609,7 +620,7 @@ def test_gradients_reach_the_own_series_only(student, draw):
 
 def reach_own_only(ask, gradient):
     own, leak = bool(gradient[0].all() and gradient.isfinite().all()), bool(gradient[1:].any())
-    ask.note(own, own, "no gradient reaches some of its own past", "自己过去的某些部分得不到梯度")
+    ask.note(own, own, "some of its own past gets no gradient", "自己过去的某些部分得不到梯度")
     ask.note(leak, not leak, "a gradient reaches another member of the batch", "梯度流到了批次里的别的成员")
 
 
@@ -629,8 +640,8 @@ def test_the_forecaster_has_a_longest_past(student, draw):
 
 @promise(
     "Forecaster",
-    en="In eval mode the same question has the same answer, the input is left alone, and two sizes are all one must say.",
-    zh="eval 模式下，同样的问题得到同样的答案；不改动输入；只给前两个参数也能用。",
+    en="In eval mode the same input gives the same answer, the input is left alone, and only the first two arguments are required.",
+    zh="eval 模式下，同样的输入得到同样的答案；不改动输入；只给前两个参数也能用。",
 )
 def test_the_forecaster_repeats_itself(student, draw):
     with Watched(student, draw, "Forecaster", 3, 5) as ask:
@@ -643,7 +654,7 @@ def test_the_forecaster_repeats_itself(student, draw):
 
 
 def graph(draw, n=6, d_in=5, d_out=4, dtype=torch.float64):
-    """h, adj, W, a. Nobody looks at itself by adj alone, and adj is not symmetric."""
+    """h, adj, W, a. The diagonal of adj is False, and adj is not symmetric."""
     adj = draw.mask(n, n, share=0.5).fill_diagonal_(False)
     adj[0, 1], adj[1, 0], adj[0, 2] = True, False, False
     return draw(n, d_in, dtype=dtype), adj, draw(d_out, d_in, scale=0.6, dtype=dtype), draw(2 * d_out, dtype=dtype)
@@ -662,8 +673,8 @@ def test_a_node_mixes_its_neighbours(student, draw):
 
 @promise(
     "graph_attention",
-    en="Every node sees itself, once, whether adj says so or not; a lonely node is just W h.",
-    zh="每个节点都看得到自己，而且只算一次，不管 adj 有没有写；孤立的节点就是 W h。",
+    en="Every node sees itself, once, whether adj says so or not; an isolated node gives just W h.",
+    zh="每个节点都看得到自己，而且只算一次，不管 adj 有没有写；孤立的节点得到的就是 W h。",
 )
 def test_every_node_sees_itself(student, draw):
     h, adj, W, a = graph(draw)
@@ -686,8 +697,8 @@ def test_edges_have_a_direction(student, draw):
 
 @promise(
     "graph_attention",
-    en="Nothing is seen of a node that is no neighbour, however loud it is.",
-    zh="不是邻居的节点，再响亮也听不到。",
+    en="A node that is not a neighbour has no effect, however large its features are.",
+    zh="不是邻居的节点，特征再大也没有影响。",
 )
 def test_strangers_are_not_heard(student, draw):
     h, adj, W, a = graph(draw)
@@ -703,7 +714,7 @@ def test_the_negative_slope_is_obeyed(student, draw):
         matches(student, reference.graph_attention, *tensors, negative_slope=slope)
 
 
-@promise("graph_attention", en="Large scores overflow nowhere.", zh="分数很大也不会溢出。")
+@promise("graph_attention", en="Large scores do not overflow.", zh="分数很大也不会溢出。")
 def test_large_scores_do_not_overflow(student, draw):
     h, adj, W, a = graph(draw)
     matches(student, reference.graph_attention, h, adj, W, a * 500)
@@ -714,7 +725,7 @@ def test_gradients_reach_nodes_and_weights(student, draw):
     gradients_match(student, reference.graph_attention, *graph(draw), wrt=(0, 2, 3), cotangents=(draw(6, 4),))
 
 
-@promise("graph_attention", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("graph_attention", FLOAT32_AND_BFLOAT16)
 def test_graphs_in_lower_precision(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.graph_attention, *graph(draw, dtype=dtype))
@@ -735,8 +746,8 @@ def policy(student, draw, state_dim=5, action_dim=3, **options):
 
 @promise(
     "AttentionPolicy",
-    en="[B, A] logits from the whole history: the oldest state is heard, and so is the present one.",
-    zh="由整个历史得到 [B, A] 的 logits：最早的状态听得到，当前的状态也听得到。",
+    en="[B, A] logits from the whole history: the oldest state counts, and so does the present one.",
+    zh="由整个历史得到 [B, A] 的 logits：最早的状态起作用，当前的状态也起作用。",
     weight=2,
 )
 def test_all_states_are_heard(student, draw):
@@ -791,7 +802,7 @@ def test_any_number_of_state_variables(student, draw):
 
 @promise(
     "AttentionPolicy",
-    en="Gradients reach every state of the own episode, and no other episode.",
+    en="Gradients reach every state of the same episode, and no other episode.",
     zh="梯度到达本回合的每个状态，而不到别的回合。",
 )
 def test_gradients_reach_the_own_episode_only(student, draw):
@@ -818,8 +829,8 @@ def test_the_policy_has_a_longest_history(student, draw):
 
 @promise(
     "AttentionPolicy",
-    en="In eval mode the same question has the same answer, and the input is left alone.",
-    zh="eval 模式下，同样的问题得到同样的答案；不改动输入。",
+    en="In eval mode the same input gives the same answer, and the input is left alone.",
+    zh="eval 模式下，同样的输入得到同样的答案；不改动输入。",
 )
 def test_the_policy_repeats_itself(student, draw):
     with policy(student, draw) as ask:
@@ -838,7 +849,7 @@ def layers(draw, depth=3, batch=2, heads=4, length=5, dtype=torch.float64):
 
 @promise(
     "attention_rollout",
-    en="Mean over heads, half identity, and the later layer multiplies from the left.",
+    en="Average over heads, mix half and half with the identity, and multiply later layers from the left.",
     zh="对头取平均，一半留给单位阵，后一层从左边乘。",
     weight=2,
 )
@@ -856,7 +867,7 @@ def test_the_rollout_of_one_layer(student, draw):
 
 @promise(
     "attention_rollout",
-    en="Rows that do not sum to 1, such as those of a blind query, are renormalised.",
+    en="Rows that do not sum to 1, such as that of a query that may look nowhere, are renormalised.",
     zh="和不为 1 的行（例如哪里都不许看的查询）要重新归一化。",
 )
 def test_rows_are_renormalised(student, draw):
@@ -867,12 +878,12 @@ def test_rows_are_renormalised(student, draw):
     matches(student, reference.attention_rollout, attentions)
 
 
-@promise("attention_rollout", en="Many layers are fine.", zh="层数很多也正确。")
+@promise("attention_rollout", en="Many layers work too.", zh="层数很多也正确。")
 def test_a_deep_rollout(student, draw):
     matches(student, reference.attention_rollout, layers(draw, depth=7, length=3))
 
 
-@promise("attention_rollout", en="Works in float32 and in bfloat16.", zh="在 float32 和 bfloat16 下都正确。")
+@promise("attention_rollout", FLOAT32_AND_BFLOAT16)
 def test_rollout_in_lower_precision(student, draw):
     for dtype in PRECISIONS:
         matches(student, reference.attention_rollout, layers(draw, dtype=dtype))

@@ -1,13 +1,14 @@
 """Chapter 18: break eighteen pieces of code with an input, and repair them.
 
-Inputs that break are judged here, by running the given code and the reference on them. Every promise of a repair asks
-something that the given code gets wrong, so handing that back earns nothing.
+An input that should break the given code is judged here: the given code and the reference are both run on it. Every
+promise of a repair asks something that the given code gets wrong, so returning the given code unchanged earns nothing.
 """
 
 import torch
 import torch.nn.functional as F
 
-from autograder.exam import Array, Number, breaks, Broken, agree, gradients_match, left_alone, matches, promise, require
+from autograder.exam import Array, Broken, Number, agree, breaks, gradients_match, left_alone, matches, promise, require
+from autograder.exam.sentences import GRADIENTS_AND_FLOAT32, NO_DROPOUT_OUTSIDE_TRAINING
 from autograder.mistakes import ch18_errata_hunt as given
 from autograder.reference import ch18_errata_hunt as reference
 
@@ -28,12 +29,12 @@ def attention(*axes):
 
 
 def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, for many take it in float32."""
+    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
     return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
 
 
 def sees_nothing(mask, **_):
-    """These tasks are not about empty rows."""
+    """Refuse masks with an empty row: these tasks are not about empty rows."""
     if not mask.any(-1).all():
         return "every query must be allowed to look somewhere", "每个查询都必须至少能看到一个键"
     return None
@@ -56,7 +57,7 @@ def test_a_batch_is_multiplied_along_the_wrong_axes(student):
     breaks(student, given.multiplies_the_wrong_axes, reference.repair_01, silently=True, **attention(2, 3))
 
 
-@promise("repair_01", en="Every sequence of a batch attends to its own keys.", zh="批次中的每条序列只看自己的键。")
+@promise("repair_01", en="Every sequence of a batch attends only to its own keys.", zh="批次中的每条序列只看自己的键。")
 def test_a_batch_is_attended_to_one_sequence_at_a_time(student, draw):
     matches(student, reference.repair_01, *drawn(draw, 3))
     matches(student, reference.repair_01, *drawn(draw, 4, lq=3, lk=4, d=4))
@@ -272,7 +273,7 @@ def test_wide_masks_have_right_gradients(student, draw):
 
 @promise(
     "break_08",
-    en="Returns inputs on which the given code returns weights that are none.",
+    en="Returns inputs on which the given code returns weights that are no longer attention weights.",
     zh="返回一组输入，使给出的代码返回的权重已经不是权重。",
 )
 def test_weights_after_dropout_are_found(student):
@@ -310,7 +311,7 @@ def test_dropout_in_eval_is_found(student):
     breaks(student, given.drops_outside_training, reference.repair_09, **attention(3), p=RATE, training=SWITCH)
 
 
-@promise("repair_09", en="Outside training nothing is dropped, whatever p is.", zh="不训练时，无论 p 是多少都不丢弃。")
+@promise("repair_09", NO_DROPOUT_OUTSIDE_TRAINING)
 def test_nothing_is_dropped_outside_training(student, draw):
     left_alone(student, reference.repair_09, *drawn(draw, 3), 1.0, False)
     matches(student, reference.repair_09, *drawn(draw, 3, dtype=torch.float32), 1.0, False)
@@ -318,7 +319,7 @@ def test_nothing_is_dropped_outside_training(student, draw):
 
 @promise(
     "repair_09",
-    en="In training p acts (p = 1 gives 0, p = 0 nothing is lost), outside it the gradients are whole.",
+    en="In training p acts: p = 1 gives 0, and p = 0 drops nothing. Outside training the gradients are complete.",
     zh="训练时 p 起作用（p = 1 得 0，p = 0 毫无损失）；不训练时梯度完整。",
 )
 def test_training_still_drops(student, draw):
@@ -330,7 +331,7 @@ def test_training_still_drops(student, draw):
 
 @promise(
     "break_10",
-    en="Returns inputs on which the given code uses another rate than the one asked for.",
+    en="Returns inputs on which the given code does not use the rate that was asked for.",
     zh="返回一组输入，使给出的代码用的比率不是所要求的。",
 )
 def test_a_lost_rate_is_found(student):
@@ -338,7 +339,7 @@ def test_a_lost_rate_is_found(student):
 
 
 def answers_are(student, *questions):
-    """Whether each answer is right. The answers themselves may be random, so only this is kept of them."""
+    """Check each answer. Answers may be random, so the transcript keeps only whether each one is right."""
     broken = []
     for question in questions:
         value = student.repair_10(*question)
@@ -354,7 +355,7 @@ def answers_are(student, *questions):
 
 @promise(
     "repair_10",
-    en="With p = 1 all is dropped in training and nothing outside it.",
+    en="With p = 1 everything is dropped in training, and nothing outside training.",
     zh="p = 1 时，训练中全部丢弃，训练外一个不丢。",
 )
 def test_the_rate_arrives(student, draw):
@@ -396,7 +397,7 @@ def test_each_head_has_its_own_columns(student, draw):
     matches(student, reference.repair_11, draw(3, 2, 20), 4)
 
 
-@promise("repair_11", en="Gradients by value, and float32.", zh="梯度数值正确，float32 同样可用。")
+@promise("repair_11", GRADIENTS_AND_FLOAT32)
 def test_cutting_heads_passes_gradients_on(student, draw):
     gradients_match(student, reference.repair_11, draw(2, 5, 12), 3, wrt=[0], cotangents=[draw(2, 3, 5, 4)])
     matches(student, reference.repair_11, draw(2, 5, 12, dtype=torch.float32), 3)
@@ -421,7 +422,7 @@ def test_the_heads_of_a_token_are_side_by_side(student, draw):
     matches(student, reference.repair_12, draw(3, 2, 4, 5))
 
 
-@promise("repair_12", en="Gradients by value, and float32.", zh="梯度数值正确，float32 同样可用。")
+@promise("repair_12", GRADIENTS_AND_FLOAT32)
 def test_merging_heads_passes_gradients_on(student, draw):
     gradients_match(student, reference.repair_12, draw(2, 3, 5, 4), wrt=[0], cotangents=[draw(5, 2, 12)])
     matches(student, reference.repair_12, draw(2, 3, 5, 4, dtype=torch.float32))
@@ -446,7 +447,7 @@ def test_tokens_attend_to_tokens(student, draw):
     matches(student, reference.repair_13, draw(3, 4, 18), 2)
 
 
-@promise("repair_13", en="Gradients by value, and float32.", zh="梯度数值正确，float32 同样可用。")
+@promise("repair_13", GRADIENTS_AND_FLOAT32)
 def test_tokens_reach_each_other_in_the_gradients(student, draw):
     gradients_match(student, reference.repair_13, draw(5, 2, 12), 3, wrt=[0], cotangents=[draw(5, 2, 12)])
     matches(student, reference.repair_13, draw(5, 2, 12, dtype=torch.float32), 3)
@@ -454,7 +455,7 @@ def test_tokens_reach_each_other_in_the_gradients(student, draw):
 
 @promise(
     "break_14",
-    en="Returns inputs on which the given code should refuse and says nothing.",
+    en="Returns inputs on which the given code should raise an error and does not.",
     zh="返回一组输入，使给出的代码本该拒绝，却一声不响。",
 )
 def test_invented_tokens_are_found(student):
@@ -483,8 +484,8 @@ def test_heads_that_do_not_divide_are_refused(student, draw):
 
 @promise(
     "repair_14",
-    en="Whether the numbers would fit by accident does not matter; the gradients are right.",
-    zh="数字是否碰巧凑得齐无关紧要；梯度正确。",
+    en="It does not matter whether the number of elements happens to fit; the gradients are right.",
+    zh="元素个数是否碰巧凑得齐无关紧要；梯度正确。",
 )
 def test_other_sizes_are_refused_too(student, draw):
     gradients_match(student, reference.repair_14, draw(2, 5, 12), 3, wrt=[0], cotangents=[draw(2, 3, 5, 4)])
@@ -520,7 +521,7 @@ def test_each_sequence_has_its_mask(student, draw):
     matches(student, reference.repair_15, *drawn(draw, 3, 2), mask)
 
 
-@promise("repair_15", en="Gradients by value, and float32.", zh="梯度数值正确，float32 同样可用。")
+@promise("repair_15", GRADIENTS_AND_FLOAT32)
 def test_each_sequence_has_its_mask_in_the_gradients(student, draw):
     q, k, v = drawn(draw, 3, 2)
     mask = draw.mask(3, 4, 6)
@@ -547,7 +548,7 @@ def test_a_mask_that_differs_by_head_is_found(student):
 
 @promise(
     "repair_16",
-    en="A mask [Lq, Lk] serves all, a mask [B, Lq, Lk] its own sequence; every head sees the same.",
+    en="A mask [Lq, Lk] is for all sequences, a mask [B, Lq, Lk] gives each its own; all heads see the same.",
     zh="[Lq, Lk] 的掩码人人共用，[B, Lq, Lk] 的各归各的序列；所有头看到的都一样。",
 )
 def test_flat_and_deep_masks_work(student, draw):
@@ -560,7 +561,7 @@ def test_flat_and_deep_masks_work(student, draw):
 
 @promise(
     "repair_16",
-    en="Gradients by value, and float32, for masks of both kinds.",
+    en="With masks of both kinds the gradients are right, and float32 works.",
     zh="两种掩码下，梯度数值都正确，float32 同样可用。",
 )
 def test_flat_and_deep_masks_have_right_gradients(student, draw):
@@ -584,7 +585,7 @@ def test_a_loud_caption_is_found(student):
 
 
 def captions(draw, dtype=torch.float64):
-    """Five captions, one of them short and the others long, and images of each and of every two, more of one than the other."""
+    """Five captions, one short and four long, and images of each one and of every two, more of one than the other."""
     basis = torch.linalg.qr(draw(8, 8)).Q
     texts = torch.cat([basis[:1], 0.6 * basis[:1] + 0.8 * basis[1:5]])
     between = 0.7 * texts[:, None] + 0.3 * texts  # [5, 5, 8]; on the diagonal the captions themselves
@@ -632,7 +633,7 @@ def test_a_user_reads_the_own_history(student, draw):
     matches(student, reference.repair_18, draw(2, 6, 9))
 
 
-@promise("repair_18", en="Gradients by value, and float32.", zh="梯度数值正确，float32 同样可用。")
+@promise("repair_18", GRADIENTS_AND_FLOAT32)
 def test_only_the_own_history_has_gradients(student, draw):
     gradients_match(student, reference.repair_18, draw(3, 5, 4), wrt=[0], cotangents=[draw(3, 4)])
     matches(student, reference.repair_18, draw(4, 3, 16, dtype=torch.float32))

@@ -243,7 +243,7 @@ def setup(app) -> dict:
     app.add_config_value("course_repository", "", "env")
     app.add_config_value("course_branch", "main", "env")
     app.setup_extension("explorables")
-    app.setup_extension("mends")
+    app.setup_extension("upstream_fixes")
     app.add_directive("exercise", ExerciseCard)
     app.add_directive("course-glossary", CourseGlossary)
     app.add_transform(LabelsFirst)

@@ -32,7 +32,7 @@ class Explorable(SphinxDirective):
         if not (SCRIPTS / f"{name}.js").is_file():
             raise self.error(f"no explorable is called {name!r} in book/shared/static/explorables")
         if not (self.options.get("label") and self.content):
-            raise self.error(f"the explorable {name!r} needs a «:label:» and something to show without JavaScript")
+            raise self.error(f"the explorable {name!r} needs a `:label:` and something to show without JavaScript")
         node = explorable(name=name, label=self.options["label"])
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node]

@@ -1,1 +1,1 @@
-"""Programs that try to get past the grader, and the means to see from outside that none does."""
+"""Programs that attack the grader, and checks from outside that none of them succeeds."""

@@ -1,6 +1,6 @@
-"""Run a command on hostile code where it can hurt nothing: its own mounts, processes, network and memory, and little of each.
+"""Run a command on hostile code where it can harm nothing: with its own mounts, processes and network, and strict limits.
 
-For what has no sandbox of its own. Needs root, and gives it up before the command starts.
+This is for graders that have no sandbox. It needs root, and gives it up before the command starts.
 """
 
 import contextlib
@@ -27,27 +27,27 @@ LIMITS = {
     resource.RLIMIT_CPU: 120,
     resource.RLIMIT_CORE: 0,
 }
-EVERYBODYS = {"/tmp": "512m", "/var/tmp": "64m", "/dev/shm": "64m", "/run": "16m", "/mnt": "512m"}
+PUBLIC_FOLDERS = {"/tmp": "512m", "/var/tmp": "64m", "/dev/shm": "64m", "/run": "16m", "/mnt": "512m"}
 NAMESPACES = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
 
 
 def caged(
-    prepare: Callable, judge: Callable, command: list[str], environment: dict, seconds: float, open_the_way
+    prepare: Callable, judge: Callable, command: list[str], environment: dict, seconds: float, make_reachable
 ) -> dict:
-    """Start `command` as nobody in a cage. `prepare()` fills it first, `judge(status)` looks around afterwards."""
-    with tempfile.TemporaryFile() as paper:
+    """Start `command` as nobody in a cage. `prepare()` fills the cage first, `judge(status)` inspects it afterwards."""
+    with tempfile.TemporaryFile() as report:
         outer = os.fork()
         if outer == 0:
-            _never_return(lambda: _first_inside(prepare, judge, command, environment, seconds, open_the_way, paper))
+            _never_return(lambda: _first_inside(prepare, judge, command, environment, seconds, make_reachable, report))
         os.waitpid(outer, 0)
-        paper.seek(0)
-        return json.loads(paper.read() or "{}")
+        report.seek(0)
+        return json.loads(report.read() or "{}")
 
 
-def _first_inside(prepare, judge, command, environment, seconds, open_the_way, paper) -> None:
-    """The parent of the cage's first process: it dies with us, and everything in the cage with it."""
+def _first_inside(prepare, judge, command, environment, seconds, make_reachable, report) -> None:
+    """Start the first process of the cage. It dies with us, and everything in the cage dies with it."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    open_the_way()
+    make_reachable()
     kernel.unshare(NAMESPACES)
     first = os.fork()
     if first:
@@ -55,15 +55,15 @@ def _first_inside(prepare, judge, command, environment, seconds, open_the_way, p
         return
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    for place, size in EVERYBODYS.items():
+    for place, size in PUBLIC_FOLDERS.items():
         if os.path.isdir(place):
             kernel.mount("tmpfs", place, "tmpfs", kernel.MS_NOSUID, f"size={size},nr_inodes=20000,mode=1777")
     kernel.mount("proc", "/proc", "proc")
     _raise_loopback()
     prepare()
     status = _as_nobody(command, environment, seconds)
-    paper.write(json.dumps(judge(status) | {"processes": _others(), "status": status}).encode())
-    paper.flush()
+    report.write(json.dumps(judge(status) | {"processes": _others(), "status": status}).encode())
+    report.flush()
 
 
 def _as_nobody(command, environment, seconds) -> int | None:
@@ -72,7 +72,7 @@ def _as_nobody(command, environment, seconds) -> int | None:
     if child == 0:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):  # a log would have a limit, and reaching it would look like a death of the grader
+        for stream in (0, 1, 2):  # a log file could reach the size limit, which would look like a crash of the grader
             os.dup2(null, stream)
         for kind, bound in LIMITS.items():
             resource.setrlimit(kind, (bound, bound))
@@ -86,7 +86,7 @@ def _as_nobody(command, environment, seconds) -> int | None:
     while time.monotonic() < ends:
         pid, ended = os.waitpid(-1, os.WNOHANG)  # orphans too: this is the cage's first process
         if pid == child:
-            time.sleep(1)  # what ends with it has ended now
+            time.sleep(1)  # now everything that ends with it has ended
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
@@ -97,7 +97,7 @@ def _as_nobody(command, environment, seconds) -> int | None:
 
 
 def _others() -> list[str]:
-    """What still runs in the cage beside this process."""
+    """What still runs in the cage besides this process."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

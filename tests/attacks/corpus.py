@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.catalogue import Exercise, find
 from autograder.checks.samples import as_script, solution
 
-from .scene import Scene
+from .target import Target
 
 PROGRAMS = Path(__file__).parent / "programs"
 CLASSES = range(1, 31)
@@ -20,13 +20,13 @@ CLASSES = range(1, 31)
 class Attack:
     """One submission that must fail safely."""
 
-    name: str  # «21_processes/fork_bomb»: the class of ATTACKS it belongs to, and what it is
-    says: str  # what it tries and what must happen
-    put: Callable[[Scene, "Attack"], None]
+    name: str  # such as "21_processes/fork_bomb": the class of attack, and what it is
+    description: str  # what it tries and what must happen
+    put: Callable[[Target, "Attack"], None]
     exercise: str = "06_masks"
     earns: float = 0  # what its honest part is worth
     loses: tuple[str, ...] = ()  # parts that may earn something, but not everything
-    student: str = ""  # when the name itself is the attack
+    student: str = ""  # set when the name of the student is the attack
 
     @property
     def number(self) -> int:
@@ -41,23 +41,23 @@ class Attack:
         """The name as reports and the gradebook hold it."""
         return os.fsencode(self.who).decode(errors="backslashreplace")
 
-    def place(self, scene: Scene) -> Path:
-        """The folder in which the grader will look for it."""
-        folder = scene.submitted / self.who / self.exercise
+    def place(self, target: Target) -> Path:
+        """The folder in which the grader looks for it."""
+        folder = target.submitted / self.who / self.exercise
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
 
-def put_program(scene: Scene, attack: Attack) -> None:
-    (attack.place(scene) / f"{attack.exercise}.py").write_text(program(scene, attack), encoding="utf-8")
+def put_program(target: Target, attack: Attack) -> None:
+    (attack.place(target) / f"{attack.exercise}.py").write_text(program(target, attack), encoding="utf-8")
 
 
-def program(scene: Scene, attack: Attack) -> str:
+def program(target: Target, attack: Attack) -> str:
     """The source as it is handed in."""
     source = (PROGRAMS / f"{attack.name}.py").read_text(encoding="utf-8")
     if "# right answers follow" in source:
         source += "\n\n# %%\n" + right_script(find(attack.exercise))
-    return scene.filled(source, attack.name)
+    return target.filled(source, attack.name)
 
 
 @cache
@@ -75,7 +75,7 @@ def _described(path: Path) -> Attack:
     follow = "# right answers follow" in source
     return Attack(
         name=f"{path.parent.name}/{path.stem}",
-        says=source.splitlines()[0].strip('"'),
+        description=source.splitlines()[0].strip('"'),
         put=put_program,
         exercise=about.get("exercise", "06_masks"),
         earns=float(about.get("earns", 20 if follow else 0)),
@@ -93,14 +93,14 @@ def corpus() -> list[Attack]:
     return found
 
 
-def put_control(scene: Scene, student: str, exercise: str = "06_masks") -> None:
-    place = scene.submitted / student / exercise
+def put_control(target: Target, student: str, exercise: str = "06_masks") -> None:
+    place = target.submitted / student / exercise
     place.mkdir(parents=True)
     (place / f"{exercise}.py").write_text(right_script(find(exercise)), encoding="utf-8")
 
 
-def put_neighbour(scene: Scene) -> None:
-    """A right answer that nobody else may read."""
-    scene.neighbour.parent.mkdir(parents=True)
-    scene.neighbour.write_text(f"# {scene.canaries['neighbour']}\n{right_script(find('06_masks'))}", encoding="utf-8")
-    scene.neighbour.chmod(0o666)
+def put_neighbour(target: Target) -> None:
+    """A right answer of another student, which attacks must not read."""
+    target.neighbour.parent.mkdir(parents=True)
+    target.neighbour.write_text(f"# {target.canaries['neighbour']}\n{right_script(find('06_masks'))}", encoding="utf-8")
+    target.neighbour.chmod(0o666)

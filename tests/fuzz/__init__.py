@@ -1,1 +1,1 @@
-"""Notebooks and messages, mutated at random: the trusted side must neither crash nor hang nor give a mark for them."""
+"""Notebooks and messages, mutated at random: the trusted side must not crash, hang or give marks for them."""

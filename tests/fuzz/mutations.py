@@ -1,4 +1,4 @@
-"""Spoil data at random, always in the same way for the same seed."""
+"""Mutate data at random, always in the same way for the same seed."""
 
 import copy
 import json
@@ -14,23 +14,23 @@ ODD = (
 )  # fmt: skip
 
 
-def spoiled_tree(tree, chance: random.Random):
-    """A copy of a JSON value with one to three places changed, removed, doubled or exchanged."""
+def mutated_tree(tree, chance: random.Random):
+    """A copy of a JSON value in which one to three places are changed, removed, duplicated or swapped."""
     tree = [copy.deepcopy(tree)]
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         places = list(_places(tree))
         parent, key = chance.choice(places)
-        deed = chance.randrange(6)
-        if deed == 0 and parent is not tree:
+        kind = chance.randrange(6)
+        if kind == 0 and parent is not tree:
             del parent[key]
-        elif deed == 1:
+        elif kind == 1:
             other, where = chance.choice(places)
             parent[key] = copy.deepcopy(other[where])
-        elif deed == 2 and isinstance(parent, list):
+        elif kind == 2 and isinstance(parent, list):
             parent.insert(chance.randrange(len(parent) + 1), copy.deepcopy(parent[key]))
-        elif deed == 3 and isinstance(parent, dict):
+        elif kind == 3 and isinstance(parent, dict):
             parent[chance.choice(("value", "error", "counts", "source", "cell_type", "tensor", "x"))] = parent.pop(key)
-        elif deed == 4 and isinstance(parent[key], list | dict) and chance.random() < 0.2:
+        elif kind == 4 and isinstance(parent[key], list | dict) and chance.random() < 0.2:
             for _ in range(chance.choice((5, 40, 150))):
                 parent[key] = [parent[key]] if chance.random() < 0.5 else {"list": [parent[key]]}
         else:
@@ -47,40 +47,40 @@ def _places(tree):
             yield from _places(tree[key])
 
 
-def spoiled_bytes(data: bytes, chance: random.Random) -> bytes:
-    """A copy with a few bytes changed, cut out, doubled or added."""
+def mutated_bytes(data: bytes, chance: random.Random) -> bytes:
+    """A copy in which a few bytes are changed, removed, duplicated or added."""
     data = bytearray(data)
     for _ in range(chance.choice((1, 1, 2, 4, 16))):
         at = chance.randrange(len(data) + 1)
-        deed = chance.randrange(5)
-        if deed == 0 and at < len(data):
+        kind = chance.randrange(5)
+        if kind == 0 and at < len(data):
             data[at] = chance.randrange(256)
-        elif deed == 1:
+        elif kind == 1:
             del data[at : at + chance.randrange(1, 64)]
-        elif deed == 2:
+        elif kind == 2:
             data[at:at] = data[at : at + chance.randrange(1, 64)]
-        elif deed == 3:
+        elif kind == 3:
             data[at:at] = chance.randbytes(chance.randrange(1, 16))
         else:
             del data[at:]
     return bytes(data)
 
 
-def spoiled_frame(frame: bytes, chance: random.Random) -> bytes:
-    """A message spoiled in its bytes, in its structure, or in what it says of its own length."""
+def mutated_frame(frame: bytes, chance: random.Random) -> bytes:
+    """A message with mutated bytes, a mutated structure, or false lengths."""
     lengths = struct.unpack_from(">II", frame)
     text, blob = frame[8 : 8 + lengths[0]], frame[8 + lengths[0] :]
-    deed = chance.randrange(8)
-    if deed == 0:
-        return spoiled_bytes(frame, chance)
-    if deed == 1:
+    kind = chance.randrange(8)
+    if kind == 0:
+        return mutated_bytes(frame, chance)
+    if kind == 1:
         return struct.pack(">II", *(chance.choice((0, 1, n, 2 * n, 2**26, 2**32 - 1)) for n in lengths)) + text + blob
-    if deed == 2 and blob:
-        blob = spoiled_bytes(blob, chance)
-    elif deed == 3:
-        text = spoiled_bytes(text, chance)
+    if kind == 2 and blob:
+        blob = mutated_bytes(blob, chance)
+    elif kind == 3:
+        text = mutated_bytes(text, chance)
     else:
-        text = dumps(spoiled_tree(json.loads(text), chance))
+        text = dumps(mutated_tree(json.loads(text), chance))
     return struct.pack(">II", len(text), len(blob)) + text + blob
 
 

@@ -1,4 +1,4 @@
-"""Run many seeded cases and remember how to replay each."""
+"""Run many seeded cases, and say how to replay each of them."""
 
 import signal
 from collections.abc import Callable
@@ -9,11 +9,11 @@ SLOW = 120  # seconds of a single case that count as a hang, on the slowest mach
 
 
 class Hang(BaseException):
-    """A case that does not come to an end."""
+    """A case that does not end in time."""
 
 
 def faults(kind: str, case: Callable[[str], str | None], cases: int) -> dict[str, str]:
-    """What went wrong, by seed: first those that found a fault once, then the numbers up to `cases`."""
+    """What went wrong, by seed: first the seeds that once found a fault, then the numbers up to `cases`."""
     found = {}
     before = signal.signal(signal.SIGALRM, _hang)
     try:
@@ -33,7 +33,7 @@ def faults(kind: str, case: Callable[[str], str | None], cases: int) -> dict[str
 
 
 def kept(kind: str) -> list[str]:
-    """Seeds that found a fault once, a line each."""
+    """Seeds that once found a fault, one per line."""
     return (FOLDER / f"{kind}.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -45,7 +45,7 @@ def report(kind: str, found: dict[str, str], module: str, case: Callable) -> str
     return (
         f"{len(found)} faults; the first: {fault}\nto replay it: python -c "
         f'"from {module} import {case.__name__}; print({case.__name__}({seed!r}))" with PYTHONPATH=tests\n'
-        f"when it is mended, keep it: echo {seed!r} >> {FOLDER / f'{kind}.txt'}\nothers: {list(found)[1:20]}"
+        f"when it is fixed, keep the seed: echo {seed!r} >> {FOLDER / f'{kind}.txt'}\nothers: {list(found)[1:20]}"
     )
 
 

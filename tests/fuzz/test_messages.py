@@ -1,4 +1,4 @@
-"""Messages from beyond the trust line, mutated at random, never upset the examiner and never earn a mark."""
+"""Mutated messages from a student's process never crash the examiner and never earn marks."""
 
 import contextlib
 import random
@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autograder.catalogue import find
+from autograder.exam.answers import Raised, checked
 from autograder.exam.examiner import examination
-from autograder.exam.proxy import Local, Raised, Student, checked
+from autograder.exam.proxy import Local, Student
 from autograder.isolation.process import StudentProcess
 from autograder.student import wire
 from autograder.verdicts import Broken, Verdict
 from fuzz import seeds
-from fuzz.mutations import spoiled_frame
+from fuzz.mutations import mutated_frame
 
 EXAMINED, DELIVERED, ANY_FORM = 2_000, 16_000, 300  # with the notebooks more than 20,000 cases
 FUZZED = ("01", "05", "06", "09")  # functions, gradients, generators, modules
@@ -26,7 +27,7 @@ PATIENCE = 20
 
 
 class Liar:
-    """A student's process that answers as `namespace` would, but for one answer that is spoiled on its way."""
+    """A student's process with the functions of `namespace`, of whose answers one is mutated on the way."""
 
     device = "cpu"
 
@@ -37,7 +38,7 @@ class Liar:
     def ask(self, request: dict) -> dict:
         frame = self.performer.reply(request)
         if self.asked == self.lie_at:
-            frame = spoiled_frame(frame, self.chance)
+            frame = mutated_frame(frame, self.chance)
         self.asked += 1
         return delivered(frame, request)
 
@@ -46,7 +47,7 @@ class Liar:
 
 
 def delivered(frame: bytes, request: dict):
-    """What the trusted end makes of these bytes, after which nothing comes."""
+    """What the trusted side makes of these bytes, after which the connection is closed."""
     (ours, theirs), (status, supervisor) = socket.socketpair(), socket.socketpair()
     supervisor.close()
     with ours, theirs, status:
@@ -60,9 +61,9 @@ def delivered(frame: bytes, request: dict):
 
 @cache
 def promises() -> list[tuple]:
-    """Every promise of the fuzzed exercises but those about cost, which take long."""
+    """Every promise of the fuzzed exercises, without those about cost, which are slow."""
     exercises = [find(number) for number in FUZZED]
-    return [(e, item.name) for e in exercises for item in examination(e).items if "grow" not in item.name]
+    return [(e, name) for e in exercises for name in examination(e).tests if "grow" not in name]
 
 
 def worthless(*args, **kwargs):
@@ -70,7 +71,7 @@ def worthless(*args, **kwargs):
 
 
 def examined(seed: str) -> str | None:
-    """Examine a right or a worthless student of whom one answer is spoiled; what is wrong with the outcome, if anything."""
+    """Examine a right or a worthless student with one mutated answer; what is wrong with the outcome, if anything."""
     chance = random.Random(seed)
     exercise, test = chance.choice(promises())
     right = chance.random() < 0.5
@@ -83,34 +84,35 @@ def examined(seed: str) -> str | None:
 
 
 @cache
-def honest_answers() -> list[bytes]:
-    """Messages of every kind that a student's process sends."""
+def honest_answers() -> list[tuple[dict, bytes]]:
+    """Answers of every kind that a student's process sends, each with its request."""
     x = torch.arange(6.0).reshape(2, 3)
     performer = Local({"f": lambda x: (x, [x > 0, 1.5, "words"], {"a": None}), "g": lambda x: 1 / 0}).performer
     call = {"do": "call", "target": "f", "args": [x], "count": True}
     requests = [call, call | {"target": "g"}, call | {"wrt": [0], "cotangents": [x]}, {"do": "defined", "names": ["f"]}]
-    cell = {"value": {"output": "printed", "error": None}}
-    return [*map(performer.reply, requests), wire.encode(cell)]
+    cell = {"do": "cell", "source": ""}, wire.encode({"value": {"output": "printed", "error": None}})
+    return [*((request, performer.reply(request)) for request in requests), cell]
 
 
 def received(seed: str) -> str | None:
-    """Deliver one spoiled message; what is wrong with what comes out, if anything."""
+    """Deliver one mutated message; what is wrong with the result, if anything."""
     chance = random.Random(seed)
-    frame = spoiled_frame(chance.choice(honest_answers()), chance)
+    request, honest = chance.choice(honest_answers())
+    frame = mutated_frame(honest, chance)
     with contextlib.suppress(Broken):
-        answer = checked(delivered(frame, {"do": "defined", "names": []}))
+        answer = checked(delivered(frame, request), request)
         if "error" in answer:
             Raised("f", answer["error"])
-        str(answer).encode()  # whatever is said can be written down
+        str(answer).encode()  # it can be written to a file
     return None
 
 
-def test_an_examination_with_a_mutated_answer_ends_well():
+def test_an_examination_with_a_mutated_answer_gives_no_marks_and_no_crash():
     found = seeds.faults("examined", examined, EXAMINED)
     assert not found, seeds.report("examined", found, "fuzz.test_messages", examined)
 
 
-def test_a_mutated_message_is_an_answer_or_a_refusal():
+def test_a_mutated_message_is_accepted_or_refused():
     found = seeds.faults("received", received, DELIVERED)
     assert not found, seeds.report("received", found, "fuzz.test_messages", received)
 
@@ -129,16 +131,16 @@ many = settings(
 
 
 @many
-@given(trees)
-def test_an_answer_of_any_form_is_taken_or_refused(tree):
+@given(trees, st.sampled_from(["call", "cell"]))
+def test_an_answer_of_any_form_is_accepted_or_refused(tree, do):
     with contextlib.suppress(Broken):
-        answer = checked(tree)
+        answer = checked(tree, {"do": do})
         if "error" in answer:
             assert isinstance(Raised("f", answer["error"]), Broken)
 
 
 @many
 @given(st.binary(max_size=64), st.binary(max_size=64))
-def test_any_bytes_are_a_message_or_an_error_of_the_wire(text, blob):
+def test_any_bytes_are_a_message_or_a_wire_error(text, blob):
     with contextlib.suppress(wire.WireError):
         wire.decode(text, blob)

@@ -1,4 +1,4 @@
-"""The built site, served as a real server would, and a real browser."""
+"""The built site on a local server, and a real browser."""
 
 import contextlib
 import shutil
@@ -23,7 +23,7 @@ QUIET = [
 
 @pytest.fixture(scope="session")
 def site(request) -> Path:
-    """Built anew only where something has changed."""
+    """The site, rebuilt only if something has changed."""
     done = subprocess.run(
         [sys.executable, ROOT / "book" / "build.py"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -45,7 +45,7 @@ def address(site) -> str:
 @pytest.fixture(scope="session")
 def browser() -> Browser:
     if CHROMIUM is None:
-        pytest.fail("no Chromium on this machine: «make browser» installs it")
+        pytest.fail("no Chromium on this machine: `make browser` installs it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser
@@ -54,7 +54,7 @@ def browser() -> Browser:
 
 @pytest.fixture(scope="session")
 def open_page(browser, address):
-    """Open a page of the site in a fresh browser; what went wrong on the way is in `page.faults`."""
+    """Open a page of the site in a new browser context; `page.faults` holds what went wrong."""
 
     @contextlib.contextmanager
     def opened(path: str, width: int = 1280, **settings):
@@ -62,7 +62,7 @@ def open_page(browser, address):
         context = browser.new_context(viewport=size, reduced_motion="reduce", **settings)
         page = context.new_page()
         page.faults = []
-        page.on("request", lambda request: outside(page, request.url, address))
+        page.on("request", lambda request: note_other_host(page, request.url, address))
         page.on("console", lambda message: message.type == "error" and page.faults.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: page.faults.append(f"error: {error}"))
         page.on(
@@ -78,17 +78,17 @@ def open_page(browser, address):
 
 @pytest.fixture
 def visit(open_page):
-    """The same for one test, which may open several."""
+    """The same, for one test that may open several pages."""
     with contextlib.ExitStack() as stack:
         yield lambda *path, **settings: stack.enter_context(open_page(*path, **settings))
 
 
-def outside(page, url: str, address: str) -> None:
+def note_other_host(page, url: str, address: str) -> None:
     if not url.startswith((address, "data:", "blob:")):
         page.faults.append(f"request to another host: {url}")
 
 
 def settled(page) -> None:
-    """Until everything is loaded and every formula is set."""
+    """Wait until everything is loaded and every formula is typeset."""
     page.wait_for_load_state("load")
     page.evaluate("window.MathJax?.startup?.promise")

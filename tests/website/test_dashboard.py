@@ -1,45 +1,45 @@
-"""The class report and a feedback page in a real browser: no network, no fault, both languages, paper and phone."""
+"""The class report and a feedback page in a real browser: no network, no errors, both languages, print and phone."""
 
 import contextlib
 import random
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from invented import HOSTILE_NAMES, a_class, hostile_class
+from fake_results import HOSTILE_NAMES, fake_class, hostile_class
 
-from autograder.reports import write as report
+from autograder.reports import write
 
 THREE_MB = 3 * 2**20
 WCAG = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
-    "resultTypes": ["violations"],  # the thousand rows that are in order need not be listed
+    "resultTypes": ["violations"],  # passing rows need not be listed
 }
 
 
 @pytest.fixture(scope="module")
 def thousand(tmp_path_factory):
     out = tmp_path_factory.mktemp("thousand")
-    report.write_all(a_class(1000), out, "en")
+    write.write_all(fake_class(1000), out, "en")
     return out
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory):
     out = tmp_path_factory.mktemp("few")
-    report.write_all(a_class(30), out, "en")
+    write.write_all(fake_class(30), out, "en")
     return out
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     out = tmp_path_factory.mktemp("hostile")
-    report.write_all(hostile_class(), out, "en")
+    write.write_all(hostile_class(), out, "en")
     return out
 
 
 @pytest.fixture(scope="module")
 def opened(browser):
-    """Open a file as an instructor does; what went wrong or was asked of anybody is in `page.faults`."""
+    """Open a file as an instructor does; `page.faults` holds errors, dialogs and requests to other hosts."""
 
     @contextlib.contextmanager
     def open_file(path, width=1280, **settings):
@@ -79,14 +79,14 @@ def the_faults(page) -> list[str]:
     return page.faults + ([found.generate_report()] if found.violations_count else [])
 
 
-def test_a_report_on_a_thousand_students_opens_without_fault_and_is_accessible(thousand, opened):
+def test_a_report_on_a_thousand_students_opens_without_errors_and_is_accessible(thousand, opened):
     with opened(the_report(thousand)) as page:
         assert the_faults(page) == []
 
 
 @each_page
 @pytest.mark.parametrize(("scheme", "locale", "width"), [("light", "en-GB", 1280), ("dark", "zh-CN", 390)])
-def test_it_opens_in_the_readers_language_fits_and_is_accessible(few, opened, which, scheme, locale, width):
+def test_a_page_uses_the_readers_language_fits_and_is_accessible(few, opened, which, scheme, locale, width):
     with opened(which(few), width, color_scheme=scheme, locale=locale) as page:
         assert page.evaluate("document.documentElement.lang") == ("zh-CN" if locale == "zh-CN" else "en")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -94,7 +94,7 @@ def test_it_opens_in_the_readers_language_fits_and_is_accessible(few, opened, wh
 
 
 @each_page
-def test_the_button_changes_the_language_and_nothing_else_is_seen(few, opened, which):
+def test_the_button_switches_the_language_and_hides_the_other(few, opened, which):
     with opened(which(few), locale="en-GB") as page:
         english = page.inner_text("main")
         page.click("#language")
@@ -107,7 +107,7 @@ def test_the_button_changes_the_language_and_nothing_else_is_seen(few, opened, w
         assert page.inner_text("main") == english
 
 
-def test_the_table_is_sorted_by_keyboard_and_says_so(thousand, opened):
+def test_the_table_can_be_sorted_by_keyboard_and_announces_it(thousand, opened):
     with opened(the_report(thousand)) as page:
         table = page.locator("#all ~ .wide table")
         score = table.locator("th", has_text="Score")
@@ -124,14 +124,14 @@ def test_the_table_is_sorted_by_keyboard_and_says_so(thousand, opened):
         assert names == sorted(names)
 
 
-def test_without_scripts_the_language_asked_for_is_shown(tmp_path, opened):
-    report.write_all(a_class(3), tmp_path, "zh")
+def test_without_scripts_the_chosen_language_is_shown(tmp_path, opened):
+    write.write_all(fake_class(3), tmp_path, "zh")
     with opened(the_report(tmp_path), java_script_enabled=False, locale="en-GB") as page:
         assert page.inner_text("h1") == "班级报告"
         assert not page.locator("#language").is_visible()
 
 
-def test_on_paper_there_are_no_buttons_to_press(thousand, opened):
+def test_a_printed_report_has_no_buttons(thousand, opened):
     with opened(the_report(thousand)) as page:
         page.emulate_media(media="print")
         assert not page.locator("#language").is_visible()
@@ -139,7 +139,7 @@ def test_on_paper_there_are_no_buttons_to_press(thousand, opened):
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_nothing_a_student_wrote_runs_or_is_fetched(hostile, opened):
+def test_nothing_that_a_student_wrote_runs_or_is_loaded(hostile, opened):
     feedback = [path for path in sorted(hostile.rglob("*.html")) if path.is_file()]
     assert len(feedback) > len(HOSTILE_NAMES)
     for path in [the_report(hostile), *random.Random(0).sample(feedback, 4)]:
@@ -148,7 +148,7 @@ def test_nothing_a_student_wrote_runs_or_is_fetched(hostile, opened):
             assert page.locator("main img, main script, main b").count() == 0
 
 
-def test_every_link_to_a_feedback_page_leads_to_one(hostile, opened):
+def test_every_link_to_a_feedback_page_works(hostile, opened):
     with opened(the_report(hostile)) as page:
         links = page.locator("#all ~ .wide a").evaluate_all("all => all.map(a => a.href)")
         assert len(links) == len(hostile_class())

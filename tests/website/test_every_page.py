@@ -14,8 +14,8 @@ from .conftest import ROOT, settled
 
 PAGES = [f"{lang}/{name}.html" for lang in ("en", "zh") for name in [*listed(ROOT), "search", "genindex"]]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
-# A page has thousands of words of code and pieces of formulas, of a few dozen kinds: axe looks at one of each kind, and
-# sees the others as plain text. This comes last of what is done with a page.
+# A page has thousands of code words and formula pieces of a few dozen kinds. axe checks one of each kind and sees the others
+# as plain text. This changes the page, so it is done last.
 ONE_OF_EACH_KIND = """
 const seen = new Set();
 const keepOne = (thing, kind) => {
@@ -33,7 +33,7 @@ each_page = pytest.mark.parametrize("path", PAGES)
 
 
 class Anchors(HTMLParser):
-    """Where a page leads, what it shows, and where it can be entered."""
+    """The links, images and anchors of a page."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -61,7 +61,7 @@ def opened(request, open_page):
         yield page
 
 
-def test_nothing_is_asked_of_another_host_and_nothing_fails(opened):
+def test_no_request_goes_to_another_host_and_nothing_fails(opened):
     opened.evaluate("for (const image of document.images) image.loading = 'eager'")
     opened.wait_for_function("[...document.images].every(image => image.complete)")
     broken = opened.evaluate("[...document.images].filter(image => !image.naturalWidth).map(image => image.src)")
@@ -85,7 +85,7 @@ def test_every_icon_is_in_the_font(opened, site):
     assert [content for _, content in drawn if not all(ord(c) in font for c in content.strip('"'))] == []
 
 
-def test_a_phone_never_scrolls_sideways(opened):
+def test_a_phone_needs_no_horizontal_scrolling(opened):
     opened.set_viewport_size({"width": 390, "height": 844})
     opened.wait_for_timeout(100)
     width = opened.evaluate("document.documentElement.scrollWidth")
@@ -97,7 +97,7 @@ def test_a_phone_never_scrolls_sideways(opened):
     assert (width, wide) == (390, [])
 
 
-def test_no_button_or_label_stays_english_on_a_chinese_page(opened):
+def test_buttons_and_labels_are_chinese_on_chinese_pages(opened):
     if "/zh/" not in opened.url:
         assert opened.evaluate("document.documentElement.lang") == "en"
         return
@@ -112,7 +112,7 @@ def test_no_button_or_label_stays_english_on_a_chinese_page(opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_barrier(opened, scheme):
+def test_axe_finds_no_accessibility_violations(opened, scheme):
     opened.emulate_media(color_scheme=scheme)
     opened.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
     opened.evaluate(ONE_OF_EACH_KIND)
@@ -121,7 +121,7 @@ def test_axe_finds_no_barrier(opened, scheme):
 
 
 @each_page
-def test_every_internal_link_leads_somewhere(anchors, site, path):
+def test_every_internal_link_works(anchors, site, path):
     lost = []
     for link in anchors[path].links:
         address, fragment = urldefrag(link)
@@ -139,7 +139,7 @@ def test_every_internal_link_leads_somewhere(anchors, site, path):
 
 
 @each_page
-def test_each_language_points_to_the_other(site, path):
+def test_each_language_links_to_the_other(site, path):
     text = (site / path).read_text(encoding="utf-8")
     assert 'hreflang="en"' in text
     assert 'hreflang="zh-CN"' in text

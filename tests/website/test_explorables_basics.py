@@ -1,5 +1,4 @@
-"""Scores with a temperature, the mask painter, the six steps of multi-head, dropout on weights: driven by keyboard, their
-numbers are those of the reference."""
+"""The softmax, the mask painter, multi-head attention and dropout: driven by keyboard, compared with the reference."""
 
 import itertools
 import math
@@ -54,7 +53,7 @@ def test_the_weights_are_the_softmax_of_scores_over_divisor_and_temperature(play
         assert ("Saturated" in element.locator(".abh-note").inner_text()) == dead
 
 
-def test_the_fallback_of_the_softmax_tells_the_same_numbers(play, visit):
+def test_the_fallback_of_the_softmax_shows_the_same_numbers(play, visit):
     directions = state(play("softmax-temperature", "04_why_scale"), "scores")[0] / math.sqrt(64)
     page = visit("en/04_why_scale.html", java_script_enabled=False)
     for row in page.locator("abh-softmax-temperature tbody tr").all():
@@ -99,7 +98,7 @@ def test_the_rules_draw_causal_padding_window_and_global_masks(play):
     drawn(reaching)
 
 
-def test_arrow_keys_and_space_paint_a_cell_and_a_mouse_paints_a_stroke(play):
+def test_cells_can_be_painted_by_keyboard_and_by_mouse(play):
     element = play("mask-painter", "06_masks")
     wanted = ch06_masks.causal_mask(7)
     element.get_by_role("button", name="query 0, key 0").focus()
@@ -135,7 +134,7 @@ def tensor_of(entries, dialect) -> torch.Tensor:
     return torch.tensor([[SPELLED[entry] for entry in row] for row in entries]).reshape(SHAPES[dialect])
 
 
-def test_each_dialect_becomes_each_other_by_the_code_that_is_shown(play):
+def test_the_shown_code_translates_each_mask_convention_into_each_other(play):
     element = play("mask-painter", "06_masks")
     slide(element.get_by_role("slider").first, 3)
     for causal in (True, False):
@@ -157,7 +156,7 @@ def test_each_dialect_becomes_each_other_by_the_code_that_is_shown(play):
             assert torch.equal(names["m"], tensor_of(translated, target))
 
 
-def test_what_would_be_misread_is_counted(play):
+def test_misread_cells_are_counted(play):
     element = play("mask-painter", "06_masks")  # starts with the causal mask
     for source, target, wrong in [(3, 5, 21), (5, 2, 49), (4, 6, 49), (5, 6, 0), (2, 3, 0)]:
         choose(element, source - 1, target - 1)
@@ -180,7 +179,7 @@ def test_the_six_steps_are_multi_head_attention(play):
     close(told["merged"], torch.cat([told["head0"], told["head1"]], -1))
 
 
-def test_a_number_shows_the_row_and_the_column_it_came_from(play):
+def test_a_number_highlights_the_row_and_column_it_was_computed_from(play):
     element = play("multi-head-steps", "09_multi_head")
     keyboard = element.page.keyboard
 
@@ -219,7 +218,7 @@ def coins(seed):
         yield (t ^ t >> 14) / 2**32
 
 
-def test_dropout_in_training_is_that_of_the_reference_and_its_mean_over_tosses_too(play):
+def test_dropout_and_its_mean_match_the_reference(play):
     element = play("weight-dropout", "07_dropout")
     tossed = torch.tensor(list(itertools.islice(coins(8), 25 * 102)), dtype=torch.float64).view(102, 5, 5)
     for steps in (0, 6, 10, 20):

@@ -1,4 +1,4 @@
-"""What every explorable promises, whatever it shows."""
+"""Properties of every explorable."""
 
 import re
 
@@ -16,13 +16,13 @@ USED = {
 }
 PLACES = [(name, page) for page, names in USED.items() for name in names]
 QUICK = WCAG | {"preload": False, "resultTypes": ["violations"]}  # no style sheet is fetched again
-LIMIT = 12_000  # bytes, with what it shares with the others
+LIMIT = 12_000  # bytes, together with the shared code
 each_explorable = pytest.mark.parametrize(("name", "page"), PLACES)
 
 
 @pytest.fixture(scope="module", params=[(*place, lang) for place in PLACES for lang in ("en", "zh")], ids="-".join)
 def shown(request, open_page):
-    """A page with its explorable, not yet started, opened once for all its tests."""
+    """A page with its explorable, not started yet, opened once for all its tests."""
     name, page, lang = request.param
     with open_page(f"{lang}/{page}.html") as page:
         yield page, f"abh-{name}"
@@ -34,7 +34,7 @@ def start(page, element):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_moves_when_it_starts_and_nothing_is_wider_than_the_screen(shown, width):
+def test_the_layout_is_stable_when_it_starts_and_fits_the_screen(shown, width):
     page, element = shown
     page.set_viewport_size({"width": width, "height": 900})
     page.reload()
@@ -47,7 +47,7 @@ def test_nothing_moves_when_it_starts_and_nothing_is_wider_than_the_screen(shown
     assert page.locator(element).evaluate(inside)
 
 
-def test_it_speaks_the_language_of_the_page_and_asks_nothing_of_another_host(shown):
+def test_it_uses_the_language_of_the_page_and_no_other_host(shown):
     page, element = shown
     start(page, element)
     said = page.locator(f"figure:has(> {element})").evaluate("e => e.getAttribute('aria-label') + e.innerText")
@@ -56,7 +56,7 @@ def test_it_speaks_the_language_of_the_page_and_asks_nothing_of_another_host(sho
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_barrier_once_it_has_started(shown, scheme):
+def test_axe_finds_no_violations_after_it_has_started(shown, scheme):
     page, element = shown
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
@@ -67,26 +67,26 @@ def test_axe_finds_no_barrier_once_it_has_started(shown, scheme):
 
 @each_explorable
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_without_javascript_it_shows_what_stands_in_for_it(visit, name, page, lang):
+def test_without_javascript_a_fallback_is_shown(visit, name, page, lang):
     without = visit(f"{lang}/{page}.html", java_script_enabled=False)
     assert len(without.locator(f"abh-{name} p").first.inner_text()) > 10
     assert without.locator(f"abh-{name} :is(button, input)").count() == 0
 
 
 @each_explorable
-def test_it_is_small_together_with_what_it_shares(name, page):
+def test_its_code_is_small(name, page):
     files = (SCRIPTS / f"{name}.js", SCRIPTS / "base.js")
     assert sum(file.stat().st_size for file in files) < LIMIT
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_only_pages_that_use_it_load_it(site, lang):
+def test_a_page_loads_only_its_own_explorables(site, lang):
     for page, names in USED.items():
         text = (site / lang / f"{page}.html").read_text(encoding="utf-8")
         assert set(re.findall(r'src="_static/explorables/([\w-]+)\.js', text)) == set(names)
         assert ("explorables.css" in text) == bool(names)
 
 
-def test_every_script_belongs_to_a_page():
+def test_every_script_is_used_by_a_page():
     written = {path.stem for path in SCRIPTS.glob("*.js")} - {"base"}
     assert written == {name for name, _ in PLACES}

@@ -1,4 +1,4 @@
-"""Sparse hops, cost against length, flash tiles and the heads of a small model: worked by keyboard, held against the reference."""
+"""Sparse hops, costs, flash tiles and the heads of a small model: driven by keyboard, compared with the reference."""
 
 import contextlib
 import itertools
@@ -23,13 +23,13 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def start(open_page):
-    """Bring an explorable near, on a page that is opened once for all tests that work with it."""
+    """Start an explorable, on a page that is opened once for all its tests."""
     with contextlib.ExitStack() as stack:
         yield lambda name: Started(stack.enter_context(open_page(f"en/{PAGES[name]}.html")), name)
 
 
 class Started:
-    """An explorable in a browser: its state, and the keys of a reader without a mouse."""
+    """An explorable in a browser: its state, and keyboard input."""
 
     def __init__(self, page, name):
         self.page, self.box = page, page.locator(f"figure:has(abh-{name})")
@@ -76,8 +76,8 @@ def close(got, expected) -> None:
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
 
 
-def layers_until_heard(mask):
-    """For each pair the power of (mask or identity) in which it first appears."""
+def layers_until_reached(mask):
+    """For each pair, the first power of (mask or identity) in which it appears."""
     knows = torch.eye(len(mask), dtype=torch.bool)
     first = torch.where(knows, 0.0, torch.inf)
     for layer in range(1, len(mask)):
@@ -86,14 +86,14 @@ def layers_until_heard(mask):
     return first.double()
 
 
-def test_the_hops_are_those_of_the_reference_for_every_pattern(hops):
+def test_the_hops_match_the_reference_for_every_pattern(hops):
     tokens = {"plain": [], "both ways": [0]}
     hops.slide("window w", "Home")
     for window in range(3):
         for star in ("plain", "sees all", "both ways"):
             hops.press(hops.box.get_by_label(star, exact=True), "Space")
             mask = torch.tensor(hops.get("mask"))
-            close(hops.tensor("hops"), layers_until_heard(mask))
+            close(hops.tensor("hops"), layers_until_reached(mask))
             expected = ch14_sparse.hops(mask)
             assert hops.get("needed") == (torch.inf if expected == -1 else expected)
             if star in tokens:
@@ -101,7 +101,7 @@ def test_the_hops_are_those_of_the_reference_for_every_pattern(hops):
         hops.slide("window w", "ArrowRight")
 
 
-def test_random_keys_are_further_ones_in_every_ordinary_row(hops):
+def test_random_keys_are_added_to_every_ordinary_row(hops):
     hops.slide("window w", "Home", "ArrowRight")
     hops.press(hops.box.get_by_label("both ways", exact=True), "Space")
     hops.slide("random keys r", "End")
@@ -111,7 +111,7 @@ def test_random_keys_are_further_ones_in_every_ordinary_row(hops):
     hops.slide("random keys r", "Home")
 
 
-def test_the_arrow_keys_choose_a_pair_and_its_way_is_a_shortest_one(hops):
+def test_arrow_keys_choose_a_pair_and_a_shortest_path_is_shown(hops):
     hops.slide("window w", "Home", "ArrowRight", "ArrowRight")
     hops.press(hops.box.get_by_label("plain", exact=True), "Space")
     first = hops.box.get_by_role("button").first
@@ -137,7 +137,7 @@ def softmax_attention(q, k, v):
     return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
 
 
-def test_the_costs_are_what_a_counter_counts(costs):
+def test_the_costs_match_a_flop_counter(costs):
     costs.slide("features r", "Home")
     costs.slide("length n", "Home")
     for keys in (["ArrowRight"], ["ArrowRight"] * 5, ["PageUp", "End"]):
@@ -158,7 +158,7 @@ def test_the_costs_are_what_a_counter_counts(costs):
     assert costs.get("sizes")["n"] == 131072
 
 
-def test_the_crossings_are_the_first_lengths_at_which_the_table_is_dearer(costs):
+def test_the_crossings_are_the_first_lengths_where_the_table_costs_more(costs):
     for width in ("16", "128", "64"):
         costs.press(costs.box.get_by_label(width, exact=True), "Space")
         size = costs.get("sizes")
@@ -170,7 +170,7 @@ def test_the_crossings_are_the_first_lengths_at_which_the_table_is_dearer(costs)
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", [1, 2, 4, 8])
-def test_the_tiles_end_at_the_reference_and_move_the_bytes_of_the_formula(tiles, block, causal):
+def test_the_tiles_give_the_reference_result_and_the_expected_traffic(tiles, block, causal):
     tiles.press(tiles.box.get_by_label(f"{block} × {block}"), "Space")
     if tiles.box.get_by_label("causal").is_checked() != causal:
         tiles.press(tiles.box.get_by_label("causal"), "Space")
@@ -187,7 +187,7 @@ def test_the_tiles_end_at_the_reference_and_move_the_bytes_of_the_formula(tiles,
     assert tiles.get("plain") == 2 * (4 * n * n + 4 * n * d)
 
 
-def test_half_way_the_carried_numbers_are_those_of_the_keys_seen(tiles):
+def test_the_running_statistics_match_the_keys_seen_so_far(tiles):
     tiles.press(tiles.box.get_by_label("2 × 2"), "Space")
     if tiles.box.get_by_label("causal").is_checked():
         tiles.press(tiles.box.get_by_label("causal"), "Space")

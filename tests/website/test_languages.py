@@ -1,4 +1,4 @@
-"""From one language to the other and back, to the same page and the same section."""
+"""The language switch leads to the same page and section in the other language, and back."""
 
 import xml.etree.ElementTree as ET
 
@@ -12,7 +12,7 @@ CHAPTERS = [name for name in listed(ROOT) if name[:2].isdigit()]
 AT_THE_TOP = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 200"
 
 
-# Marks that stand at the wrong end of a line, away from the formula beside them, and formulas that reach past the text.
+# Punctuation that a line break separates from its formula, and formulas that are wider than the text.
 ASTRAY = """() => {
   const article = document.querySelector(".bd-article"), faults = [];
   const marks = {nextSibling: /^[，。、；：？！）」』》…]/, previousSibling: /[（「『《]$/};
@@ -32,7 +32,7 @@ ASTRAY = """() => {
 
 
 def switch(page) -> None:
-    """As a hand does it: the button is where it is, and nothing is scrolled first."""
+    """Click the switch where it is, without scrolling to it first."""
     before = page.url
     button = page.locator(".article-header-buttons .language-switch").bounding_box()
     page.mouse.click(button["x"] + button["width"] / 2, button["y"] + button["height"] / 2)
@@ -42,7 +42,7 @@ def switch(page) -> None:
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_the_switch_goes_to_the_same_section_and_back(visit, name):
-    """There on a wide screen, back on a narrow one."""
+    """There on a wide screen, and back on a narrow one."""
     labels = parse((ROOT / "book" / "en" / f"{name}.md").read_text(encoding="utf-8")).labels
     section = labels[len(labels) // 2]
     page = visit(f"en/{name}.html#{section}", width=1280)
@@ -56,11 +56,11 @@ def test_the_switch_goes_to_the_same_section_and_back(visit, name):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_no_mark_is_parted_from_the_formula_it_belongs_to(visit, name):
+def test_punctuation_is_never_separated_from_its_formula(visit, name):
     assert visit(f"zh/{name}.html", width=390).evaluate(ASTRAY) == []
 
 
-def test_a_reader_who_scrolled_keeps_the_place(visit):
+def test_the_switch_keeps_the_scroll_position(visit):
     page = visit("en/06_masks.html")
     section = "masks-alignment"
     page.evaluate("id => document.getElementById(id).scrollIntoView({behavior: 'instant'})", section)
@@ -78,7 +78,7 @@ def test_the_switch_works_by_keyboard(visit):
 
 
 @pytest.mark.parametrize(("locale", "lang"), [("zh-CN", "zh"), ("zh-TW", "zh"), ("en-GB", "en"), ("fr-FR", "en")])
-def test_the_root_page_chooses_by_the_browsers_language(visit, locale, lang):
+def test_the_root_page_chooses_the_browsers_language(visit, locale, lang):
     page = visit("index.html", locale=locale)
     page.wait_for_url(f"**/{lang}/index.html")
     switch(page)

@@ -1,4 +1,4 @@
-"""Search finds the right page first or second, in both languages."""
+"""Search finds the right page among the first two, in both languages."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from course_book import glossary_terms
 
-WANTED = [  # Chinese, English, the pages that answer it
+WANTED = [  # Chinese, English, the pages that should be found
     ("注意力", "attention", {"03_scaled_dot_product", "01_from_recurrence_to_attention"}),
     ("注意力机制", "attention mechanism", {"glossary", "01_from_recurrence_to_attention", "03_scaled_dot_product"}),
     ("缩放点积注意力", "scaled dot-product attention", {"03_scaled_dot_product"}),
@@ -22,7 +22,7 @@ WANTED = [  # Chinese, English, the pages that answer it
 
 
 @pytest.mark.parametrize(("lang", "column"), [("zh", 0), ("en", 1)])
-def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
+def test_at_least_ten_of_eleven_queries_find_their_page(visit, lang, column):
     answered, missed = 0, {}
     for row in WANTED:
         page = visit(f"{lang}/search.html?q={row[column]}")
@@ -45,7 +45,7 @@ def test_at_least_ten_of_eleven_questions_are_answered(visit, lang, column):
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_index_knows_which_chapter_teaches_each_term_however_the_site_was_built(site, lang):
+def test_the_index_links_each_term_to_its_chapter_even_after_a_partial_build(site, lang):
     text = (site / lang / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text[text.index("{") : text.rindex("}") + 1])
     taught = {term[lang].lower(): term["taught"] for term in glossary_terms() if term["taught"]}

@@ -1,4 +1,4 @@
-"""What a reader on a slow line pays."""
+"""How many bytes a reader has to load."""
 
 import pytest
 
@@ -6,7 +6,7 @@ FIRST_VISIT, NEXT_PAGE = 700_000, 100_000
 
 
 def transferred(browser, address, paths) -> list[int]:
-    """The bytes that each page in turn takes over the wire, every picture included."""
+    """The bytes that are transferred for each page in turn, with every picture."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     session = context.new_cdp_session(page)
@@ -27,7 +27,7 @@ def transferred(browser, address, paths) -> list[int]:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_first_visit_and_the_page_after_it_are_light(browser, address, site, lang):
+def test_a_first_visit_and_the_next_page_are_small(browser, address, site, lang):
     chapters = sorted(path.stem for path in (site / "en").glob("[0-9]*.html"))
     first, *others = transferred(browser, address, [f"{lang}/{name}.html" for name in chapters])
     assert first <= FIRST_VISIT
@@ -36,7 +36,7 @@ def test_a_first_visit_and_the_page_after_it_are_light(browser, address, site, l
         assert first + size <= FIRST_VISIT, name  # more than a first visit to this chapter takes
 
 
-def test_no_map_no_font_awesome_script_no_thebe(site):
+def test_unused_assets_are_left_out(site):
     unwanted = [str(path) for path in site.rglob("*") if path.suffix == ".map" or "fontawesome" in str(path).lower()]
     assert unwanted == []
     for path in site.glob("*/*.html"):

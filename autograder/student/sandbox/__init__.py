@@ -1,11 +1,11 @@
-"""Shut a student's process in, so that it can hurt only itself.
+"""Isolate a student's process, so that it can harm only itself.
 
-Stops: endless loops, memory past the limit, new processes, the network, signals to others, files outside its scratch
-folder, the sight of anything but Python and its libraries.
+Stops: endless loops, memory past the limit, new processes, the network, signals to other processes, writing outside its
+scratch folder, seeing any file except Python and its libraries.
 Does not stop: a flaw in the kernel, or measuring how busy the machine is. Keep nothing secret on the grading machine.
 
-The layers are independent. Each is tried; which of them hold is reported, and the trusted side decides whether that is
-enough. `wall` is built once by the zygote, `enter` is called in every student's process before student code runs.
+The layers are independent. Each is tried, the missing ones are reported, and the trusted side decides whether the rest
+is enough. The zygote calls `wall` once; every student's process calls `enter` before student code runs.
 """
 
 import contextlib
@@ -13,15 +13,26 @@ import os
 import resource
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from . import kernel, landlock, seccomp
 
 NOBODY = 65534
 INSIDE_ID = 1000
-SCRATCH = "/.scratch"  # no folder of a machine: Python itself may live below any other, also below /tmp
+SCRATCH = "/.scratch"  # a name that no machine uses: Python itself may be installed anywhere, even below /tmp
 MEGABYTE = 2**20
 LEFT_OUT = "left out on purpose"
+
+
+class Limits(TypedDict):
+    """The limits of the catalogue that the kernel enforces."""
+
+    cpu_seconds: int
+    memory_mb: int | None  # None on a GPU, whose driver reserves more addresses than there is memory
+    processes: int
+    file_mb: int
 
 
 @dataclass
@@ -29,13 +40,13 @@ class View:
     """What a student's process may see of the machine's files."""
 
     readable: list[str]  # Python, its libraries, system libraries, devices
-    hidden: list[str]  # what lies below those and must not be seen: this package, the course
-    spare: str  # a folder for scratch folders where there are no mount namespaces
+    hidden: list[str]  # folders below those that must not be seen: this package, the course
+    spare: str  # holds the scratch folders if there are no mount namespaces
     without: frozenset[str] = frozenset()  # layers left out on purpose, to test the others
 
     def visible_children(self) -> list[str]:
-        """`readable` as a list in which nothing hidden lies below an entry."""
-        found = []
+        """`readable`, split into folders that contain nothing hidden."""
+        found: list[str] = []
         for place in self.readable:
             found += _without_hidden(place, self.hidden)
         return found
@@ -46,18 +57,18 @@ class Wall:
     """What the zygote has prepared for its students."""
 
     view: View
-    is_root: bool = False  # grading runs as root: the student must not
-    may_mount: bool = False  # root may leave the machine's namespaces without making a user namespace first
+    is_root: bool = False  # grading runs as root; the student's process must not
+    may_mount: bool = False  # root may leave the machine's namespaces without a user namespace
     root_is_private: bool = False
     missing: dict[str, str] = field(default_factory=dict)
 
     def leaving_out(self, layers: list[str]) -> "Wall":
-        """The same wall for a student whose process also goes without these layers."""
+        """The same wall for a student's process that also leaves out these layers."""
         return replace(self, view=replace(self.view, without=self.view.without | set(layers)))
 
 
 def wall(view: View) -> Wall:
-    """Give this process, and so its students, a root folder that holds only what `view` names."""
+    """Give this process, and all its forks, a root folder that contains only what `view` names."""
     is_root = os.geteuid() == 0
     built = Wall(view, is_root, is_root and _may_mount())
     if "mount" in view.without:
@@ -75,19 +86,17 @@ def wall(view: View) -> Wall:
     return built
 
 
-def enter(wall: Wall, limits: dict, proc: int, scratch: str | None, parent_death: int) -> dict[str, str]:
-    """Shut this process in. Returns the layers that do not hold, with the reason."""
+def enter(wall: Wall, limits: Limits, proc: int, scratch: str, parent_death: int) -> dict[str, str]:
+    """Isolate this process. Returns the layers that do not hold, with the reasons."""
     missing = dict(wall.missing)
     left_out = wall.view.without
     base = int(_read(proc, "self/statm").split()[0]) * resource.getpagesize()
-    if wall.root_is_private:
-        scratch = SCRATCH
     if wall.may_mount:
         _leave_namespaces(wall, limits, kernel.unshare, missing)
     if wall.is_root:
         _try("user", missing, left_out, lambda: _become_nobody(wall, scratch))
     if wall.may_mount:
-        with contextlib.suppress(OSError):  # only so that each student's threads are counted apart
+        with contextlib.suppress(OSError):  # so that the threads of each student are counted separately
             _own_user_namespace(0, proc)
     else:
         _leave_namespaces(wall, limits, lambda flags: _own_user_namespace(flags, proc), missing)
@@ -95,10 +104,10 @@ def enter(wall: Wall, limits: dict, proc: int, scratch: str | None, parent_death
     os.environ.update(
         dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR"), scratch)
     )
-    tempfile.tempdir = scratch  # it may have been looked up before
+    tempfile.tempdir = scratch  # Python may have cached another folder
     _limit(limits, base)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, parent_death)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that its supervisor, without being root, may measure its memory
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that a supervisor that is not root may measure its memory
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     _try("landlock", missing, left_out, lambda: _landlock(wall, scratch))
     _try("capabilities", missing, left_out, kernel.drop_capabilities)
@@ -106,7 +115,7 @@ def enter(wall: Wall, limits: dict, proc: int, scratch: str | None, parent_death
     return missing
 
 
-def _try(layer, missing, left_out, build) -> None:
+def _try(layer: str, missing: dict[str, str], left_out: frozenset[str], build: Callable[[], None]) -> None:
     if layer in left_out:
         missing[layer] = LEFT_OUT
         return
@@ -116,8 +125,8 @@ def _try(layer, missing, left_out, build) -> None:
         missing[layer] = str(refused)
 
 
-def _leave_namespaces(wall, limits, leave, missing) -> None:
-    """Step out of the machine's network and shared memory, and into a scratch folder that only this process has."""
+def _leave_namespaces(wall: Wall, limits: Limits, leave: Callable[[int], None], missing: dict[str, str]) -> None:
+    """Leave the machine's network and shared memory, and mount a scratch folder that only this process has."""
     flags = {"network": kernel.CLONE_NEWNET, "ipc": kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS}
     missing |= dict.fromkeys(flags.keys() & wall.view.without, LEFT_OUT)
     wanted = sorted(flags.keys() - wall.view.without)
@@ -131,22 +140,23 @@ def _leave_namespaces(wall, limits, leave, missing) -> None:
         kernel.mount("tmpfs", SCRATCH, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
 
 
-def _become_nobody(wall, scratch) -> None:
-    """Stop being root, for ever."""
+def _become_nobody(wall: Wall, scratch: str) -> None:
+    """Stop being root, forever."""
     if not _others_may_read(wall):
-        raise OSError("grading runs as root, and nobody else reaches Python's libraries and the temporary folder")
+        raise OSError("grading runs as root, and no other user can read Python's libraries and the temporary folder")
     os.chown(scratch, NOBODY, NOBODY)
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or its own user map would not be its to write
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # otherwise it may not write its own user map
 
 
-def _landlock(wall, scratch) -> None:
+def _landlock(wall: Wall, scratch: str) -> None:
     landlock.restrict(["/"] if wall.root_is_private else wall.view.visible_children(), [scratch, "/dev/null"])
 
 
-def _limit(limits, base) -> None:
+def _limit(limits: Limits, base: int) -> None:
+    """Set the resource limits. `base` is the memory in bytes that this process uses already."""
     bounds = {
         resource.RLIMIT_CPU: limits["cpu_seconds"],
         resource.RLIMIT_FSIZE: limits["file_mb"] * MEGABYTE,
@@ -155,7 +165,7 @@ def _limit(limits, base) -> None:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
     }
-    if limits["memory_mb"]:  # None on a GPU, whose driver reserves more addresses than there is memory
+    if limits["memory_mb"]:
         bounds[resource.RLIMIT_AS] = base + limits["memory_mb"] * MEGABYTE
     for kind, bound in bounds.items():
         hard = resource.getrlimit(kind)[1]
@@ -209,7 +219,7 @@ def _show(root: str, place: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.symlink(os.readlink(place), target)
         return
-    if os.path.lexists(target) or not os.path.exists(place):  # below a folder that is shown already, or not there
+    if os.path.lexists(target) or not os.path.exists(place):  # visible already, or not on this machine
         return
     if os.path.isdir(place):
         os.makedirs(target, exist_ok=True)
@@ -221,7 +231,7 @@ def _show(root: str, place: str) -> None:
         flags = kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID
         try:
             kernel.mount("none", target, None, flags)
-        except PermissionError:  # flags that came with the mount are locked inside a user namespace: keep them
+        except PermissionError:  # in a user namespace, flags of the original mount are locked: repeat them
             kernel.mount("none", target, None, flags | _locked_flags(place))
 
 
@@ -244,7 +254,7 @@ def _below(place: str, folder: str) -> bool:
 
 
 def _others_may_read(wall: Wall) -> bool:
-    """Whether an ordinary user reaches the libraries and a scratch folder: a private root has opened the way already."""
+    """Whether an ordinary user can read the libraries and the scratch folder. In a private root only their own modes matter."""
     for place in filter(os.path.exists, [*wall.view.readable, wall.view.spare]):
         needed = 0o005 if os.path.isdir(place) else 0o004
         if os.stat(place).st_mode & needed != needed:
@@ -269,7 +279,7 @@ def _write(folder: int, name: str, text: str) -> None:
 
 
 def clear(folder: str) -> None:
-    """Remove what a student left behind, whatever its modes. The student's process is gone by now."""
+    """Remove a student's files, even if their modes forbid it. The student's process has ended by now."""
     for here, folders, _ in os.walk(folder):
         for path in (os.path.join(here, name) for name in folders):
             if not os.path.islink(path):

@@ -1,12 +1,13 @@
-"""The Linux calls a sandbox is made of, for which Python has no names.
+"""Linux system calls that the sandbox needs and Python does not offer.
 
-Each function raises OSError when the kernel refuses. Numbers are those of the kernel's own headers.
+Each function raises OSError when the kernel refuses. The numbers come from the kernel's headers.
 """
 
 import ctypes
 import os
 import platform
 import struct
+from typing import Any
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -58,12 +59,23 @@ SYSCALLS = {
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
-def number(name: str) -> int | None:
+def number(name: str) -> int:
+    """The number of a system call. KeyError when this machine has no such call."""
     column, _ = ARCHITECTURES[platform.machine()]
-    return SYSCALLS[name][column]
+    found = SYSCALLS[name][column]
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
-def syscall(name: str, *args) -> int:
+def numbers(names: list[str]) -> list[int]:
+    """The numbers of those system calls that this machine has."""
+    column, _ = ARCHITECTURES[platform.machine()]
+    found = [SYSCALLS[name][column] for name in names]
+    return [call for call in found if call is not None]
+
+
+def syscall(name: str, *args: Any) -> int:
     result = libc.syscall(ctypes.c_long(number(name)), *args)
     return _checked(result, name)
 
@@ -72,7 +84,7 @@ def unshare(flags: int) -> None:
     _checked(libc.unshare(flags), "unshare")
 
 
-def prctl(option: int, *args) -> None:
+def prctl(option: int, *args: int) -> None:
     _checked(libc.prctl(option, *(ctypes.c_ulong(arg) for arg in (*args, 0, 0, 0, 0)[:4])), "prctl")
 
 
@@ -90,9 +102,9 @@ def pivot_root(new_root: str, put_old: str) -> None:
 
 
 def gather_pages(maps: str) -> None:
-    """Let this process's own memory, listed in `maps`, lie in large pages: a fork then copies a much shorter table.
+    """Move this process's memory, listed in `maps`, into large pages, so that a fork copies a much shorter page table.
 
-    Where the kernel has no large pages to give, everything stays as it is.
+    Where the kernel has no large pages, nothing changes.
     """
     for line in maps.splitlines():
         place, mode, _, _, file, *_ = line.split()
@@ -103,7 +115,7 @@ def gather_pages(maps: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability for ever, also those that a later program could regain."""
+    """Give up every capability forever, including those that a later program could get back."""
     for capability in range(64):
         if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) != 0:
             break

@@ -1,4 +1,4 @@
-"""Landlock: a process names the only folders it will ever touch. Needs no privilege and holds for its children."""
+"""Landlock: a process limits itself to the folders it names. This needs no privilege and applies to its children too."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ CREATE_RULESET_VERSION = 1
 
 
 def version() -> int:
-    """The kernel's Landlock version; OSError when it has none."""
+    """The kernel's Landlock version; OSError when the kernel has no Landlock."""
     return kernel.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), CREATE_RULESET_VERSION)
 
 
@@ -23,7 +23,7 @@ def restrict(readable: list[str], writable: list[str]) -> None:
     """Allow reading below `readable`, everything below `writable`, and nothing else. `no_new_privs` must be set."""
     abi = version()
     rights = RIGHTS_BY_VERSION[min(abi, 5)]
-    network = 3 if abi >= 4 else 0  # TCP bind and connect: handled, and allowed nowhere
+    network = 3 if abi >= 4 else 0  # TCP bind and connect, which no rule allows
     scoped = 3 if abi >= 6 else 0  # abstract sockets of others, signals to others
     attributes = struct.pack("QQQ", rights, network, scoped)[: 8 if abi < 4 else 16 if abi < 6 else 24]
     ruleset = kernel.syscall(

@@ -1,9 +1,9 @@
-"""A filter that refuses the system calls an answer about attention never needs.
+"""A seccomp filter that refuses the system calls that no answer needs.
 
-Refused with "operation not permitted": sockets, new processes and programs, signals and limits for others, tracing,
-namespaces, mounts, other users, file modes and owners, shared memory between processes, files that are only memory,
-kernel keys, modules and clocks.
-Threads are allowed. The filter cannot be taken off again.
+Refused with "operation not permitted": sockets, new processes and programs, signals and limits for other processes,
+tracing, namespaces, mounts, other users, file modes and owners, shared memory between processes, files that exist only
+in memory, kernel keys, modules and clocks.
+Threads are allowed. The filter cannot be removed.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ X32_BIT = 0x40000000
 
 
 def install(program: list[tuple[int, int, int, int]] | None = None) -> None:
-    """Put the filter, or another program, on this process. `no_new_privs` must be set."""
+    """Apply the filter, or another filter program, to this process. `no_new_privs` must be set."""
     program = program or _program(os.getpid())
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     buffer = ctypes.create_string_buffer(code)
@@ -43,7 +43,7 @@ def install(program: list[tuple[int, int, int, int]] | None = None) -> None:
 
 
 def _program(me: int) -> list[tuple[int, int, int, int]]:
-    """Lines of (operation, jump if true, jump if false, operand); jumps count the lines to skip."""
+    """The filter as lines of (operation, jump if true, jump if false, operand). A jump is the number of lines to skip."""
     _, architecture = kernel.ARCHITECTURES[platform.machine()]
     refuse = (RETURN, 0, 0, ERRNO | errno.EPERM)
     allow = (RETURN, 0, 0, ALLOW)
@@ -54,7 +54,7 @@ def _program(me: int) -> list[tuple[int, int, int, int]]:
         (LOAD, 0, 0, NUMBER),
         (JUMP_GREATER, 0, 1, X32_BIT),
         refuse,
-        # clone3 hides its flags behind a pointer: say that it does not exist, and the C library uses clone.
+        # clone3 hides its flags behind a pointer. If it seems not to exist, the C library uses clone.
         (JUMP_EQUAL, 0, 1, kernel.number("clone3")),
         (RETURN, 0, 0, ERRNO | errno.ENOSYS),
         # clone makes threads, never processes.
@@ -73,7 +73,6 @@ def _program(me: int) -> list[tuple[int, int, int, int]]:
             allow,
             refuse,
         ]
-    numbers = [kernel.number(name) for name in REFUSED]
-    for call in (n for n in numbers if n is not None):
+    for call in kernel.numbers(REFUSED):
         lines += [(JUMP_EQUAL, 0, 1, call), refuse]
     return [*lines, allow]

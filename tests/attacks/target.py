@@ -1,7 +1,7 @@
-"""Where attacks are graded: a class folder with secrets in it, and ears that listen for whoever escapes.
+"""What attacks aim at: a class folder with planted secrets, and sockets that notice a process that escaped.
 
-An attack knows every path and number it could wish for: in its source `@OUT@`, `@NEIGHBOUR@` and the other names of
-`Scene.words` stand for them. What it marks with `@MARK@` is found again, wherever on the machine it was left.
+An attack is told every path and number that it could need: `Target.filled` replaces `@OUT@`, `@NEIGHBOUR@` and other names in
+its source. Whatever an attack leaves on the machine is found by `@MARK@`.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.checks.observe import called, heard, listening
+from autograder.checks.observe import listeners, pids_named, was_contacted
 from autograder.student.sandbox import kernel
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,8 @@ SUBREAPER = 36
 
 
 @dataclass
-class Scene:
-    """One class folder and everything around it that an attack could aim at."""
+class Target:
+    """One class folder, and everything around it that an attack could aim at."""
 
     folder: Path
     token: str = field(default_factory=lambda: secrets.token_hex(6))
@@ -47,7 +47,7 @@ class Scene:
     neighbour = property(lambda self: self.submitted / "neighbour" / "06_masks" / "06_masks.py")
 
     def environment(self) -> dict[str, str]:
-        """What the grader's own process is started with."""
+        """The environment of the grader's own process."""
         hidden = {"AUTOGRADER_SALT": self.canaries["salt"], "SECRET_TOKEN": self.canaries["environment"]}
         return {
             **os.environ,
@@ -62,25 +62,25 @@ class Scene:
         return f"{self.token}-{zlib.crc32(attack.encode()):08x}"
 
     def process_name(self, attack: str) -> str:
-        """At most 15 characters, as the kernel keeps no more."""
+        """At most 15 characters, because the kernel keeps no more."""
         return self.mark(attack)[-15:]
 
     def key(self, attack: str) -> int:
-        """A number for shared memory."""
+        """The key of the attack's shared memory."""
         return zlib.crc32(self.mark(attack).encode()) >> 1 | 1
 
     def filled(self, source: str, attack: str) -> str:
         words = {
             "MARK": self.mark(attack), "COMM": self.process_name(attack), "KEY": self.key(attack), "OUT": self.out,
             "NEIGHBOUR": self.neighbour, "HOME": self.home, "SUBMITTED": self.submitted, "GRADEBOOK": self.gradebook,
-            "PACKAGE": ROOT / "autograder", "UNIX": self.folder / "ear", **self.addresses,
+            "PACKAGE": ROOT / "autograder", "UNIX": self.folder / "listener", **self.addresses,
         }  # fmt: skip
         for word, meaning in words.items():
             source = source.replace(f"@{word}@", str(meaning))
         return source
 
     def handed_in(self) -> dict[str, tuple]:
-        """What lies in the class folder, so that a change is seen."""
+        """Every file in the class folder, so that a change can be noticed."""
         seen = {}
         for here, folders, names in os.walk(self.submitted):
             for name in folders + names:
@@ -89,12 +89,12 @@ class Scene:
         return seen
 
     def left_by(self, attack: str) -> list[str]:
-        """What bears this attack's mark outside the class folder: files, processes, sockets, shared memory."""
+        """Whatever has this attack's mark outside the class folder: files, processes, sockets, shared memory."""
         mark = self.mark(attack)
         places = [*PUBLIC, self.folder, self.temporary, self.home, self.out, ROOT / "autograder", *sys.path]
         files = [str(path) for place in places if os.path.isdir(place) for path in Path(place).glob(f"*{mark}*")]
         sockets = [line for line in Path("/proc/net/unix").read_text().splitlines() if mark in line]
-        processes = [f"process {pid}" for pid in called(self.process_name(attack))]
+        processes = [f"process {pid}" for pid in pids_named(self.process_name(attack))]
         shared = []
         for kind in ("shm", "sem", "msg"):
             lines = Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]
@@ -103,32 +103,33 @@ class Scene:
 
 
 @contextlib.contextmanager
-def staged() -> Iterator[Scene]:
-    """A scene that everybody may enter, as a lazy administrator would leave it, with ears open."""
+def new_target() -> Iterator[Target]:
+    """A class folder that everybody may read, as a careless administrator would leave it, and listening sockets."""
     folder = Path(tempfile.mkdtemp(prefix="attacked-", dir="/tmp"))
     folder.chmod(0o755)
-    scene = Scene(folder)
-    scene.temporary.chmod(0o1777)
-    with listening() as (ears, (tcp, udp, abstract)), socket.socket(socket.AF_UNIX) as unix:
+    target = Target(folder)
+    target.temporary.chmod(0o1777)
+    with listeners() as (sockets, (tcp, udp, abstract)), socket.socket(socket.AF_UNIX) as unix:
         unix.setblocking(False)
-        unix.bind(str(folder / "ear"))
+        unix.bind(str(folder / "listener"))
         unix.listen()
-        os.chmod(folder / "ear", 0o777)
-        scene.ears = {**ears, "unix": unix}
-        scene.addresses = {"TCP": str(tcp), "UDP": str(udp), "ABSTRACT": abstract}
+        os.chmod(folder / "listener", 0o777)
+        target.listeners = {**sockets, "unix": unix}
+        target.addresses = {"TCP": str(tcp), "UDP": str(udp), "ABSTRACT": abstract}
         try:
-            yield scene
+            yield target
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def overheard(scene: Scene) -> list[str]:
-    return [name for name, ear in scene.ears.items() if heard(ear)]
+def contacted(target: Target) -> list[str]:
+    """The sockets that somebody has reached."""
+    return [name for name, listener in target.listeners.items() if was_contacted(listener)]
 
 
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
-    """Orphans of what is started here become children of this process, so that none is overlooked."""
+    """Orphaned processes become children of this process, so that none is overlooked."""
     kernel.prctl(SUBREAPER, 1)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The exercise `06_masks` as stock nbgrader knows it: answers and locked cells of assertions in one notebook."""
+"""The exercise `06_masks` for stock nbgrader: answers and locked cells of assertions in one notebook."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ MASKS = find("06_masks")
 CELLS = re.compile(r"^# ?%%.*$", re.MULTILINE)
 CONFIG = "c = get_config()\nc.CourseDirectory.course_id = 'stock'\nc.ExecutePreprocessor.timeout = 15\nc.Execute.timeout = 15\n"
 
-# What a careful instructor would write. Hidden tests are put back by nbgrader when it grades.
+# What a careful instructor would write. nbgrader puts the hidden tests back when it grades.
 ASSERTIONS = {
     "causal_mask": """
 expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=torch.bool)

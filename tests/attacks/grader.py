@@ -1,7 +1,7 @@
-"""The command line `autograder grade` with shorter limits and, when asked, without some layers of the sandbox.
+"""The command `autograder grade` with shorter limits and, when asked, without some layers of the sandbox.
 
-Workers are new processes that load this file again, so what is changed here holds for them too. `ATTACKS_WITHOUT` names
-layers to leave out; «namespaces» is a container's own filter, which refuses them as Docker's does.
+Workers are forked from this process, so the changes apply to them too. `ATTACKS_WITHOUT` names the layers to leave out;
+"namespaces" installs a filter that refuses namespaces, as Docker's does.
 """
 
 import errno
@@ -30,7 +30,7 @@ def leave_out(layers: list[str]) -> None:
 
 
 def refuse_namespaces() -> None:
-    """Once for this process and all that it starts."""
+    """For this process and everything that it starts."""
     lines = [(seccomp.LOAD, 0, 0, seccomp.NUMBER)]
     for name in ("unshare", "mount", "setns", "pivot_root"):
         lines.append((seccomp.JUMP_EQUAL, 0, 1, kernel.number(name)))

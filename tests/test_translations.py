@@ -1,4 +1,4 @@
-"""The two books stay in step, and every way of losing step is told by file."""
+"""The two books have the same content, and every difference is reported by file."""
 
 import shutil
 
@@ -19,11 +19,11 @@ def book(tmp_path, root):
     return tmp_path
 
 
-def test_the_books_are_in_step(root):
+def test_the_books_have_the_same_content(root):
     assert list(faults(root)) == []
 
 
-def test_a_copy_in_step_has_no_fault(book):
+def test_an_unchanged_copy_has_no_faults(book):
     assert list(faults(book)) == []
 
 
@@ -46,14 +46,14 @@ def edit(book, lang, old, new):
         ("```{explorable} mask-painter\n", "```{explorable} mask-printer\n", "explorables 1 is 'mask-printer'"),
     ],
 )
-def test_a_chinese_page_of_another_build_is_found(book, old, new, complaint):
+def test_a_chinese_page_with_other_content_is_found(book, old, new, complaint):
     edit(book, "zh", old, new)
     found = list(faults(book))
     assert len(found) == 1
     assert found[0].startswith(f"book/zh/{PAGE}.md: {complaint}")
 
 
-def test_a_chinese_page_older_than_the_english_is_found_until_it_is_revised(book):
+def test_an_outdated_chinese_page_is_found_until_it_is_recorded(book):
     path = book / "book" / "en" / f"{PAGE}.md"
     path.write_text(path.read_text(encoding="utf-8") + "\nOne more sentence.\n", encoding="utf-8")
     assert [fault.split(";")[0] for fault in faults(book)] == [
