@@ -55,7 +55,7 @@ class Restore(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class Examine(NbGraderPreprocessor):  # type: ignore[misc]
-    """Grade the notebook in a process of its own and write a number into every check cell."""
+    """Grade the notebook in a separate process and write a number into every check cell."""
 
     _salt = os.environ.get("AUTOGRADER_SALT") or secrets.token_hex(16)
 

@@ -1,4 +1,4 @@
-"""The audit proves the course, and notices when it is broken by hand."""
+"""The audit accepts the course, and finds every fault that is put into it."""
 
 import json
 import os

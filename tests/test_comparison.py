@@ -149,6 +149,6 @@ def test_uninitialised_memory_does_not_widen_the_tolerance():
 
     for size in range(60, 68):
         x = torch.ones(size, dtype=torch.float64)
-        torch.full_like(x, 1e300)  # freed at once: the next tensor of this size finds it
+        torch.full_like(x, 1e300)  # freed immediately, so the next tensor of this size may reuse its memory
         with pytest.raises(Broken):
             agree(tripled(x) + 1e-6, tripled, x)

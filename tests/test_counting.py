@@ -220,7 +220,7 @@ def test_each_shape_is_counted_once_in_a_part():
         asked.begin(masks.part(part))
         counts = asked.measure("f", torch.full((3, 4), salt))
         assert counts["elements"] >= 12
-        assert len(asked.exchanges) == 1  # as if it had been asked: a diagnosis compares one by one
+        assert len(asked.exchanges) == 1  # as if it had been asked, because a diagnosis compares question by question
         assert len(calls) == times
     asked.measure("f", torch.zeros(3, 5))
     asked.measure("f", torch.zeros(3, 5), trace=True)
@@ -261,3 +261,11 @@ def test_long_lengths_are_tried_only_when_short_ones_are_not_straight(function, 
     with contextlib.suppress(Broken):
         grows_at_most(student(f=f), "f", rows, lengths=(48, 96), sooner=(4, 8, 12), power=1, what="flops")
     assert tried == lengths
+
+
+@pytest.mark.parametrize("watched", ["flops", "reduced"])
+def test_products_are_counted_under_inference_mode_too(watched):
+    """There a product reaches the watcher whole, as `matmul`."""
+    x = torch.ones(3, 5, 4)
+    usual, inference = (student(f=mode()(dense)).measure("f", x[0]) for mode in (torch.no_grad, torch.inference_mode))
+    assert inference[watched] == usual[watched] > 0

@@ -107,3 +107,19 @@ def test_a_card_shows_the_shapes_of_inputs_and_layers():
     assert shown.startswith(
         "EncoderBlock(12, 3, 10)(x=tensor [2, 5, 12], norm1=tensor [12, 2], attn.q_proj=tensor [12, 13]"
     )
+
+
+class InAList(Sublayer):
+    """The same layer, registered first in a ModuleList and then by its name."""
+
+    def __init__(self, width):
+        nn.Module.__init__(self)
+        whole = Sublayer(width)
+        self.everything = nn.ModuleList(whole.children())
+        for name, layer in whole.named_children():
+            setattr(self, name, layer)
+
+
+def test_a_layer_that_is_also_in_a_list_is_found_by_its_name():
+    inputs = torch.ones(2, 3, 4, dtype=torch.float64)
+    loaded(InAList).keeps(inputs)

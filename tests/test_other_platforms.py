@@ -9,6 +9,7 @@ import torch
 
 from autograder.catalogue import find
 from autograder.checks.samples import as_script, solution
+from autograder.intake.submission import Submission, read
 from autograder.learner.traceback import traceback_of
 from autograder.student import wire
 
@@ -62,3 +63,11 @@ def test_a_traceback_is_shown_by_ipython_before_8_7(monkeypatch):
     with pytest.raises(ZeroDivisionError) as raised:
         namespace["f"]()
     assert "cell, line 2, in f" in traceback_of(raised.value, namespace)
+
+
+def test_a_script_with_a_byte_order_mark_is_read(tmp_path):
+    """Windows editors put one in front of UTF-8 text, and Python accepts it."""
+    path = tmp_path / "06_masks.py"
+    path.write_text("def causal_mask(q_len, k_len=None): ...", encoding="utf-8-sig")
+    cells, _ = read(Submission("me", "06_masks", path), find("06_masks"))
+    assert cells[0].source.startswith("def causal_mask")

@@ -113,7 +113,7 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-# What it knows
+# What a student's process knows
 
 
 def test_a_search_from_inside_finds_no_answer(student):
@@ -181,7 +181,7 @@ def test_it_inherits_only_its_connection(student):
     assert json.loads(printed(student, inspect.cleandoc(source))) == [null, null, null, "socket"]
 
 
-# What it may touch
+# What it may change
 
 
 def test_it_writes_only_in_its_scratch_folder(student):
@@ -380,7 +380,7 @@ def test_more_threads_than_allowed_cannot_be_started(student):
     assert refused(student, source) == "RuntimeError"
 
 
-# What the layers say of themselves
+# What the layers report
 
 
 @pytest.mark.parametrize("layer", ["pid", "network", "ipc", "landlock", "capabilities", "seccomp"])

@@ -1,4 +1,4 @@
-"""A forbidden operator refuses to run wherever it is called from, and works again afterwards."""
+"""A forbidden operator raises wherever it is called from, and works again afterwards."""
 
 import threading
 

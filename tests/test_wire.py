@@ -5,6 +5,7 @@ import struct
 import threading
 import time
 
+import numpy as np
 import pytest
 import torch
 
@@ -149,3 +150,9 @@ def test_a_message_arrives_in_pieces():
         pieces = [frame[:3], frame[3:9], frame[9:40_000], frame[40_000:]]
         threading.Thread(target=lambda: [other.sendall(piece) for piece in pieces]).start()
         assert torch.equal(wire.receive(one, time.monotonic() + 5)["x"], torch.arange(50_000))
+
+
+def test_whole_numbers_of_numpy_arrive_as_python_numbers():
+    arrived = sent_and_received([np.int64(7), np.int32(-1), np.uint8(255)])
+    assert arrived == [7, -1, 255]
+    assert {type(number) for number in arrived} == {int}

@@ -33,7 +33,6 @@ class ModuleFormula:
 
     norm_axis: ClassVar[int] = 0
     scale_counts_bias: ClassVar[bool] = False  # whether the bias counts as an input when the scale is chosen
-    copies_biases: ClassVar[bool] = True  # a bias that is a view into its layer rounds differently
 
     def __init__(self, kind: type[nn.Module], *sizes: Any, **options: Any):
         self.kind, self.sizes, self.options = kind, sizes, options
@@ -82,7 +81,7 @@ class ModuleFormula:
                 weight, bias = layers[name].tensor_split((shape[1],), 1)
             named[f"{name}.weight"] = weight.contiguous()
             if f"{name}.bias" in self.shapes:
-                named[f"{name}.bias"] = bias.flatten().contiguous() if self.copies_biases else bias.flatten()
+                named[f"{name}.bias"] = bias.flatten().contiguous()
         return named
 
     def gradients(self, named: dict[str, torch.Tensor | None]) -> list[torch.Tensor]:

@@ -84,7 +84,7 @@ def read(submission: Submission, exercise: Exercise) -> tuple[list[Cell], Notebo
         raise submission.unreadable
     data = _bytes(submission.path) if submission.content is None else submission.content
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # Windows editors put a byte order mark in front
     except UnicodeDecodeError:
         raise _unreadable(Verdict.ERROR, "the file is not UTF-8 text", "文件不是 UTF-8 文本") from None
     if submission.path.suffix == ".py":

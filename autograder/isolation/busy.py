@@ -1,7 +1,7 @@
 """Was the code slow, or the machine?
 
 A time limit is fair only if the process gets a processor when it needs one. For each thread the kernel counts how long
-it ran and how long it waited for a processor. Our thread waits as long as the student's.
+it ran and how long it waited for a processor. Our own thread waits in the same queue as the student's, so we measure it.
 """
 
 import os

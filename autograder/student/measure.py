@@ -75,9 +75,12 @@ class _Kernels(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        out = function(*args, **kwargs)
         facts = self.facts.get(id(function)) or self.facts.setdefault(id(function), _Facts(function))
         self.operators.add(facts.name)
+        if facts.composite:
+            with self:
+                return function.decompose(*args, **kwargs)
+        out = function(*args, **kwargs)
         if facts.flops is not None:
             self.flops += facts.flops(*args, **kwargs, out_val=out)
         if facts.reduces:
@@ -121,6 +124,8 @@ class _Facts:
         self.view = any(result.alias_info and not result.alias_info.is_write for result in function._schema.returns)
         self.flops = EXTRA_FLOPS.get(packet) or _flops_by_shape(flop_registry.get(packet))
         self.gathers = self.name in READ_WHAT_THEY_RETURN
+        # Under `torch.inference_mode` a product arrives whole, as `matmul`, and must be taken apart to be counted.
+        self.composite = torch._C._dispatch_has_kernel_for_dispatch_key(function.name(), "CompositeImplicitAutograd")
         self.reduces = not self.view and (self.name in CONTRACT or self.name in SHRINK or self.name in RUN_ALONG)
 
 

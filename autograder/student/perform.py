@@ -102,7 +102,7 @@ class Performer:
             value = function(*args, **kwargs)
             answer: Answer = {"value": value}
             if cotangents is not None:
-                named = dict(function.named_parameters()) if parameters else {}
+                named = parameters_of(function) if parameters else {}
                 found = _vjp(value, [*inputs, *named.values()], cotangents)
                 answer["gradients"] = found[: len(inputs)]
                 answer["parameter_gradients"] = dict(zip(named, found[len(inputs) :], strict=True))
@@ -119,11 +119,11 @@ class Performer:
         return answer
 
     def do_parameters(self, target: Handle) -> Answer:
-        return {"value": {name: weight.detach() for name, weight in self._find(target).named_parameters()}}
+        return {"value": {name: weight.detach() for name, weight in parameters_of(self._find(target)).items()}}
 
     def do_load(self, target: Handle, state: dict[str, torch.Tensor]) -> Answer:
         """Set parameters by name. Every name must exist with that shape; others keep their value."""
-        weights = dict(self._find(target).named_parameters())
+        weights = parameters_of(self._find(target))
         with torch.no_grad():
             for name, tensor in state.items():
                 if name not in weights:
@@ -157,6 +157,11 @@ class Performer:
             return leaf.generator(self.device) if isinstance(leaf, Seeded) else leaf
 
         return mapped(value, copied)
+
+
+def parameters_of(module: nn.Module) -> dict[str, nn.Parameter]:
+    """All parameters by name. A layer that is registered twice, as `W_q` and in a ModuleList, has both names."""
+    return dict(module.named_parameters(remove_duplicate=False))
 
 
 def describe(raised: BaseException, namespace: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ and a message that cannot be decoded raises `WireError`.
 import ctypes
 import json
 import math
+import operator
 import socket
 import struct
 import time
+from numbers import Integral
 from typing import Any
 
 import safetensors
@@ -75,8 +77,9 @@ def _lower(value: Any, tensors: dict[str, torch.Tensor], depth: int) -> Any:
         raise WireError("the value is nested too deeply")
     if value is None or type(value) in (bool, str):
         return value
-    if type(value) is int:
-        return value if abs(value) < 2**63 else {"int": str(value)}
+    if isinstance(value, Integral):  # NumPy's integers too: many count with them
+        whole = operator.index(value)
+        return whole if abs(whole) < 2**63 else {"int": str(whole)}
     if type(value) is float:
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, torch.Tensor):
@@ -107,7 +110,7 @@ def _lower(value: Any, tensors: dict[str, torch.Tensor], depth: int) -> Any:
         return {"seed": value.seed}
     if isinstance(value, Handle):
         return {"handle": value.number}
-    raise WireError(f"a {type(value).__name__} is neither a tensor nor a number")
+    raise WireError(f"a value of type {type(value).__name__} is neither a tensor nor a plain number")
 
 
 def _spec(tensor: torch.Tensor) -> Any:

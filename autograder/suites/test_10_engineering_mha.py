@@ -39,16 +39,10 @@ from autograder.reference import ch10_engineering_mha as reference
 EPS = {"MultiHeadAttention": 1e-5, "JadoreMHA": 1e-6}
 
 
-class Formula(ModuleFormula):
-    """Biases are views into their layers. Copies would change the second digit of the measured tolerances."""
-
-    copies_biases = False
-
-
 class Evaluated(Loaded):
     """In evaluation mode, because dropout acts in training."""
 
-    formula_class, training = Formula, False
+    training = False
 
     def settles(self, *inputs):
         """In evaluation two calls agree. If they do not, that is all there is to diagnose."""

@@ -1,4 +1,4 @@
-"""Chapter 1's truth, held against PyTorch, against counting, and against numbers worked out by hand."""
+"""The reference of chapter 1, compared with PyTorch, with counted operations and with numbers worked out by hand."""
 
 import math
 
@@ -27,7 +27,7 @@ def test_additive_scores_by_hand():
     torch.testing.assert_close(scores, torch.tensor([[math.tanh(2.0), 0.0]]))
 
 
-def test_additive_scores_are_two_linear_layers_over_joined_states(draw):
+def test_additive_scores_match_two_linear_layers_over_concatenated_states(draw):
     s, h, Wa, Ua, va = states(draw)
     inner, outer = nn.Linear(11, 7, bias=False).double(), nn.Linear(7, 1, bias=False).double()
     inner.weight.data, outer.weight.data = torch.cat([Wa, Ua], 1), va[None]
@@ -38,12 +38,12 @@ def test_additive_scores_are_two_linear_layers_over_joined_states(draw):
                 torch.testing.assert_close(reference.additive_scores(s, h, Wa, Ua, va)[b, i, j], one)
 
 
-def test_additive_scores_are_bounded_by_the_size_of_va(draw):
+def test_additive_scores_are_bounded_by_the_l1_norm_of_va(draw):
     s, h, Wa, Ua, va = states(draw)
     assert reference.additive_scores(1e6 * s, h, Wa, Ua, va).abs().max() <= va.abs().sum() * (1 + 1e-12)
 
 
-def test_without_the_tanh_every_query_would_look_alike(draw):
+def test_without_tanh_every_query_gets_the_same_weights(draw):
     s, h, Wa, Ua, va = states(draw)
     linear = (s @ Wa.T @ va)[..., None] + (h @ Ua.T @ va)[..., None, :]
     weights = linear.softmax(-1)
@@ -52,7 +52,7 @@ def test_without_the_tanh_every_query_would_look_alike(draw):
     assert not torch.allclose(weights, weights[:, :1].expand_as(weights))
 
 
-def test_gradients_of_scores_and_lookup_are_those_of_finite_differences(draw):
+def test_gradients_match_finite_differences(draw):
     given = [x.requires_grad_() for x in states(draw)]
     assert torch.autograd.gradcheck(reference.additive_scores, given)
     given = [x.requires_grad_() for x in (draw(2, 3, 5), draw(2, 4, 5), draw(2, 4, 6))]
@@ -60,7 +60,7 @@ def test_gradients_of_scores_and_lookup_are_those_of_finite_differences(draw):
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 3.0])
-def test_a_soft_lookup_is_pytorchs_attention_with_beta_as_its_scale(draw, beta):
+def test_a_soft_lookup_matches_pytorchs_attention_with_beta_as_scale(draw, beta):
     q, k, v = draw(2, 3, 5), draw(2, 4, 5), draw(2, 4, 6)
     torch.testing.assert_close(
         reference.soft_lookup(q, k, v, beta), F.scaled_dot_product_attention(q, k, v, scale=beta)
@@ -76,13 +76,13 @@ def test_a_lookup_by_hand(beta):
     assert reference.soft_lookup(q, keys, values, beta).item() == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_a_large_beta_is_the_hard_lookup(draw):
+def test_a_large_beta_gives_the_hard_lookup(draw):
     q, keys, values = draw(3, 5), draw(4, 5), draw(4, 6)
     torch.testing.assert_close(reference.soft_lookup(q, keys, values, 1e9), values[(q @ keys.T).argmax(-1)])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_the_dtype_that_goes_in_comes_out(draw, dtype):
+def test_the_dtype_is_kept(draw, dtype):
     given = [x.to(dtype) for x in states(draw)]
     assert reference.additive_scores(*given).dtype == dtype
     assert reference.soft_lookup(*(x.to(dtype) for x in (draw(3, 5), draw(4, 5), draw(4, 6)))).dtype == dtype
@@ -94,7 +94,7 @@ def counted(layer, *inputs):
     return counter.get_total_flops() // 2  # a multiplication and an addition each
 
 
-def test_the_costs_are_what_is_counted_up_to_the_constant_that_table_1_drops():
+def test_the_costs_match_counted_operations_up_to_a_constant():
     n, d, k = 24, 16, 3
     x = torch.randn(1, n, d)
     cost = {kind: reference.path_and_cost(kind, n, d, k)["multiplies"] for kind in ("attention", "recurrent", "conv")}

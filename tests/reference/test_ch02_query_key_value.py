@@ -1,4 +1,4 @@
-"""Chapter 2's truth, held against PyTorch's layers, and the facts the chapter tells about it."""
+"""The reference of chapter 2, compared with PyTorch's layers, and the facts that the chapter states about it."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def attention(q, k, v):
     return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
 
 
-def test_a_projection_worked_out_by_hand():
+def test_a_projection_by_hand():
     x, W, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), torch.arange(10.0, 40, 10)
     q, k, v = reference.project_qkv(x, W, 2 * W, W, bv=b)
     assert q.tolist() == [[1, 2, 3]]
@@ -26,7 +26,7 @@ def test_a_projection_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_projections_are_linear_layers(draw, bias):
+def test_projections_match_linear_layers(draw, bias):
     layers = [nn.Linear(6, out, bias=bias, dtype=torch.float64) for out in (4, 4, 7)]
     x = draw(2, 3, 5, 6)
     found = reference.project_qkv(x, *(layer.weight for layer in layers), *(layer.bias for layer in layers))
@@ -34,7 +34,7 @@ def test_projections_are_linear_layers(draw, bias):
         torch.testing.assert_close(ours, layer(x))
 
 
-def test_the_projections_are_those_of_multihead_attention(draw):
+def test_the_projections_match_multihead_attention(draw):
     theirs = nn.MultiheadAttention(6, 1, batch_first=True, dtype=torch.float64)
     nn.init.normal_(theirs.in_proj_bias)
     x = draw(2, 5, 6)
@@ -58,7 +58,7 @@ def test_fixed_mixing_is_linear_in_the_tokens_and_attention_is_not(draw):
     assert (together - x_alone - y_alone).abs().max() > 0.1
 
 
-def test_the_key_bias_is_dead(draw):
+def test_the_key_bias_has_no_effect(draw):
     x, weights = draw(5, 6), (draw(4, 6), draw(4, 6), draw(7, 6))
     biases = [draw(4).requires_grad_(), draw(4).requires_grad_(), draw(7).requires_grad_()]
     out = attention(*reference.project_qkv(x, *weights, *biases))
@@ -69,13 +69,13 @@ def test_the_key_bias_is_dead(draw):
     torch.testing.assert_close(out, without)
 
 
-def test_gradients(draw):
+def test_gradients_match_finite_differences(draw):
     args = [draw(*shape).requires_grad_() for shape in [(2, 3, 6), (4, 6), (4, 6), (5, 6), (4,), (4,), (5,)]]
     assert torch.autograd.gradcheck(reference.project_qkv, args)
     assert torch.autograd.gradcheck(reference.fixed_mixing, [args[0], draw(3, 3).requires_grad_()])
 
 
-def test_counts_are_those_of_real_layers():
+def test_counts_match_real_layers():
     def learned(module):
         return sum(parameter.numel() for parameter in module.parameters())
 

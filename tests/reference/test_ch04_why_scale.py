@@ -1,4 +1,4 @@
-"""Chapter 4's truth, held against simulation, torch.distributions and the numbers printed in the chapter."""
+"""The reference of chapter 4, compared with simulations, torch.distributions and the numbers in the chapter."""
 
 import math
 
@@ -27,7 +27,7 @@ def test_scores_are_row_by_row_dot_products():
     assert reference.sample_scores(6, 1, seeded()).shape == (1,)
 
 
-def test_the_pairs_are_those_of_two_plain_calls():
+def test_sampled_pairs_match_two_plain_calls():
     torch.manual_seed(11)
     q, k = torch.randn(9, 4), torch.randn(9, 4)
     found = reference.sample_pairs(4, 9, seeded(11))
@@ -39,19 +39,19 @@ def test_the_pairs_are_those_of_two_plain_calls():
     ("moments", "expected"),
     [((), 64), ((0.25, 0.25), 4), ((1, 1, 0.5), 80), ((0, 4, 3), 64 * 36), ((2, 3, -1, 2), 64 * (6 + 3 + 8))],
 )
-def test_variances_worked_out_by_hand(moments, expected):
+def test_variances_by_hand(moments, expected):
     assert reference.score_variance(64, *moments) == expected
 
 
 @pytest.mark.parametrize("moments", [(1, 1, 0, 0), (0.25, 4, 0, 0), (1, 1, 1, 0), (2.25, 0.5, -1, 0.5)])
-def test_the_law_holds_for_samples(moments):
+def test_the_variance_formula_holds_for_samples(moments):
     var_q, var_k, mean_q, mean_k = moments
     q, k = reference.sample_pairs(16, 200_000, seeded(5))
     scores = ((q * var_q**0.5 + mean_q) * (k * var_k**0.5 + mean_k)).sum(-1)
     assert scores.var().item() == pytest.approx(reference.score_variance(16, *moments), rel=0.02)
 
 
-def test_default_layers_make_a_ninth_of_the_variance():
+def test_default_layers_give_a_ninth_of_the_variance():
     torch.manual_seed(0)
     x, y = torch.randn(2, 20_000, 256)
     to_q, to_k = nn.Linear(256, 256), nn.Linear(256, 256)
@@ -65,13 +65,13 @@ def test_the_entropy_of_equal_weights_is_the_logarithm_of_their_number():
         assert reference.entropy(torch.full((n,), 1 / n, dtype=torch.float64)).item() == pytest.approx(math.log(n))
 
 
-def test_the_entropy_is_that_of_torch_distributions():
+def test_the_entropy_matches_torch_distributions():
     weights = torch.softmax(torch.randn(2, 3, 4, 5, generator=seeded(), dtype=torch.float64), -1)
     torch.testing.assert_close(reference.entropy(weights), Categorical(probs=weights).entropy())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_zeros_add_nothing(dtype):
+def test_zero_weights_add_no_entropy(dtype):
     weights = torch.tensor([[1.0, 0, 0], [0.5, 0, 0.5], [0, 0, 0]], dtype=dtype)
     found = reference.entropy(weights)
     assert found.dtype == dtype
@@ -85,7 +85,7 @@ def test_the_gradient_of_the_entropy():
     torch.testing.assert_close(weights.grad, -weights.detach().log() - 1)
 
 
-def test_dead_rows_counted_by_hand():
+def test_dead_rows_by_hand():
     weights = torch.tensor([[[1.0, 0, 0], [0.99, 0.01, 0]], [[0, 0, 0], [0.004, 0.004, 0.992]]], dtype=torch.float64)
     assert reference.dead_rows(weights) == 0.5
     assert reference.dead_rows(weights, 0.9) == 0.75

@@ -1,4 +1,4 @@
-"""The reference of chapter 5 against PyTorch, autograd and numbers worked out by hand."""
+"""The reference of chapter 5, compared with PyTorch, autograd and numbers worked out by hand."""
 
 import math
 
@@ -34,17 +34,17 @@ def at_an_empty_row(formula, x, *args):
 
 
 @DIMS
-def test_softmax_is_that_of_torch(x, dim):
+def test_softmax_matches_torch(x, dim):
     torch.testing.assert_close(reference.stable_softmax(x, dim), torch.softmax(x, dim))
 
 
 @DIMS
-def test_logsumexp_is_that_of_torch(x, dim):
+def test_logsumexp_matches_torch(x, dim):
     torch.testing.assert_close(reference.logsumexp(x, dim), torch.logsumexp(x, dim))
 
 
 @DIMS
-def test_minus_infinity_is_treated_as_torch_does(with_holes, dim):
+def test_minus_infinity_is_treated_as_in_torch(with_holes, dim):
     torch.testing.assert_close(reference.stable_softmax(with_holes, dim), torch.softmax(with_holes, dim))
     torch.testing.assert_close(reference.logsumexp(with_holes, dim), torch.logsumexp(with_holes, dim))
 
@@ -57,7 +57,7 @@ def test_the_dtype_is_kept_and_huge_scores_are_safe(dtype):
     torch.testing.assert_close(reference.logsumexp(x), torch.logsumexp(x, -1))
 
 
-def test_the_worked_example_of_the_notes_is_put_right():
+def test_the_worked_example_of_the_notes_is_corrected():
     weights = reference.stable_softmax(torch.tensor([2.3, 9.1, 0.5], dtype=torch.float64))
     assert [round(weight, 5) for weight in weights.tolist()] == [0.00111, 0.9987, 0.00018]
 
@@ -87,13 +87,13 @@ def test_temperature_divides_the_scores(x, temperature, dim):
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (3, 5), (5,), (2, 1, 5), (3, 1)])
 @pytest.mark.parametrize("dim", [-1, 1])
-def test_masked_softmax_is_the_softmax_over_what_is_allowed(x, shape, dim):
+def test_masked_softmax_is_the_softmax_over_the_allowed_entries(x, shape, dim):
     mask = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
     wanted = torch.softmax(x.masked_fill(~mask, -INF), dim).nan_to_num(0.0)
     torch.testing.assert_close(reference.masked_softmax(x, mask, dim), wanted)
 
 
-def test_the_vjp_is_what_autograd_computes(x):
+def test_the_vjp_matches_autograd(x):
     grad = torch.randn(x.shape, generator=torch.Generator().manual_seed(6), dtype=x.dtype)
     x.requires_grad_(True)
     p = torch.softmax(x, -1)
@@ -144,7 +144,7 @@ def test_logsumexp_of_a_row_of_minus_infinity_is_minus_infinity_without_nan_grad
     torch.testing.assert_close(gradient[0, 1], 2 * torch.softmax(x[0, 1], -1))
 
 
-def test_a_huge_forbidden_score_leaves_no_trace(x):
+def test_a_huge_forbidden_score_has_no_effect(x):
     mask = torch.ones(2, 3, 5, dtype=torch.bool)
     mask[..., 3] = False
     loud = x.clone()
@@ -152,7 +152,7 @@ def test_a_huge_forbidden_score_leaves_no_trace(x):
     assert torch.equal(reference.masked_softmax(loud, mask), reference.masked_softmax(x, mask))
 
 
-def test_inputs_are_left_alone(x):
+def test_inputs_are_not_changed(x):
     before, mask = x.clone(), x > 0
     kept = mask.clone()
     reference.stable_softmax(x), reference.logsumexp(x), reference.temperature_softmax(x, 2.0)

@@ -1,4 +1,4 @@
-"""Chapter 6's truth, held against PyTorch where the two agree, and against numbers worked out by hand."""
+"""The reference of chapter 6, compared with PyTorch where both agree, and with numbers worked out by hand."""
 
 import math
 
@@ -21,7 +21,7 @@ def draw():
 
 @pytest.fixture
 def allowed():
-    """A mask [2, 3, 4, 6] in which every query may look somewhere and not everywhere."""
+    """A mask [2, 3, 4, 6] in which every query may see some keys but not all."""
     mask = torch.rand(2, 3, 4, 6, generator=torch.Generator().manual_seed(7)) < 0.6
     mask[..., 0], mask[..., 5] = True, False
     return mask
@@ -40,29 +40,29 @@ def heads(draw):
         ((1, 5), [[Y, Y, Y, Y, Y]]),
     ],
 )
-def test_causal_masks_drawn_by_hand(lengths, table):
+def test_causal_masks_by_hand(lengths, table):
     assert torch.equal(reference.causal_mask(*lengths), torch.tensor(table))
 
 
-def test_a_square_causal_mask_is_what_pytorch_adds():
+def test_a_square_causal_mask_matches_pytorchs_additive_mask():
     ours = reference.to_additive(reference.causal_mask(5))
     assert torch.equal(ours, nn.Transformer.generate_square_subsequent_mask(5))
 
 
-def test_a_causal_mask_is_pytorchs_lower_right_bias(draw):
+def test_a_causal_mask_matches_pytorchs_lower_right_bias(draw):
     q, k, v = heads(draw)
     out, _ = reference.masked_attention(q, k, v, reference.causal_mask(4, 6))
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(4, 6)))
 
 
-def test_one_step_with_a_cache_is_the_last_row_of_the_whole(draw):
+def test_one_step_with_a_cache_gives_the_last_row_of_the_full_output(draw):
     x = draw(2, 5, 3)
     whole, _ = reference.masked_attention(x, x, x, reference.causal_mask(5))
     step, _ = reference.masked_attention(x[:, 4:], x, x, reference.causal_mask(1, 5))
     torch.testing.assert_close(step, whole[:, 4:])
 
 
-def test_a_padding_mask_drawn_by_hand():
+def test_a_padding_mask_by_hand():
     mask = reference.padding_mask(torch.tensor([3, 0, 4], dtype=torch.int32), 4)
     assert mask.shape == (3, 1, 1, 4)
     assert torch.equal(mask[:, 0, 0], torch.tensor([[Y, Y, Y, N], [N, N, N, N], [Y, Y, Y, Y]]))
@@ -75,11 +75,11 @@ def test_the_bias_of_a_mask_is_its_logarithm(allowed, dtype):
     assert torch.equal(bias, allowed.to(dtype).log())
 
 
-def test_an_additive_mask_comes_back_as_it_went(allowed):
+def test_an_additive_mask_converts_back_to_the_same_mask(allowed):
     assert torch.equal(reference.adapt_mask(reference.to_additive(allowed), "additive"), allowed)
 
 
-def test_each_convention_of_pytorch_means_what_the_adapter_says(draw, allowed):
+def test_the_adapter_reads_each_convention_as_pytorch_does(draw, allowed):
     q, k, v = heads(draw)
     bias = reference.to_additive(allowed, torch.float64)
     for mask, source in ((allowed, "sdpa_bool"), (bias, "additive")):
@@ -112,7 +112,7 @@ def attend_by_module(module, x, mask):
     return module.out_proj(out.transpose(1, 2).flatten(2)), weights
 
 
-def test_the_masks_of_multihead_attention_mean_what_the_adapter_says(draw):
+def test_the_adapter_reads_masks_as_multihead_attention_does(draw):
     torch.manual_seed(8)
     module, x = nn.MultiheadAttention(6, 3, batch_first=True, dtype=torch.float64), draw(2, 5, 6)
     future = ~reference.causal_mask(5)
@@ -122,14 +122,14 @@ def test_the_masks_of_multihead_attention_mean_what_the_adapter_says(draw):
     torch.testing.assert_close(attend_by_module(module, x, mask), wanted)
 
 
-def test_without_a_forbidden_key_it_is_plain_attention(draw):
+def test_without_forbidden_keys_it_is_plain_attention(draw):
     q, k, v = heads(draw)
     out, weights = reference.masked_attention(q, k, v, torch.ones(4, 6, dtype=torch.bool))
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, k, v))
     torch.testing.assert_close(weights, torch.softmax(q @ k.mT / math.sqrt(5), -1))
 
 
-def test_weights_worked_out_by_hand():
+def test_weights_by_hand():
     q = torch.tensor([[2.0, 0.0, 0.0, 0.0]], dtype=torch.float64)  # divided by √4: scores 2, 1, 0
     k = torch.tensor([[2.0, 9, 9, 9], [1, 9, 9, 9], [0, 9, 9, 9]], dtype=torch.float64)
     v = torch.tensor([[1.0], [100.0], [0.0]], dtype=torch.float64)
@@ -157,20 +157,20 @@ def test_blind_queries_agree_with_pytorch(draw, allowed):
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, k, v, attn_mask=allowed))
 
 
-def test_every_row_sums_to_one_or_to_nothing(draw, allowed):
+def test_every_row_sums_to_one_or_zero(draw, allowed):
     allowed[0, 0, 0] = False
     _, weights = reference.masked_attention(*heads(draw), allowed)
     torch.testing.assert_close(weights.sum(-1), allowed.any(-1).double())
     assert not weights[~allowed].any()
 
 
-def test_gradients_are_those_of_finite_differences_also_for_blind_queries(draw, allowed):
+def test_gradients_match_finite_differences_also_for_blind_queries(draw, allowed):
     allowed[0, 0, 1] = False
     inputs = [x[0, 0].clone().requires_grad_() for x in heads(draw)]
     assert torch.autograd.gradcheck(lambda q, k, v: reference.masked_attention(q, k, v, allowed[0, 0]), inputs)
 
 
-def test_a_forbidden_key_gets_no_gradient_and_a_blind_query_none_either(draw, allowed):
+def test_forbidden_keys_and_blind_queries_get_no_gradient(draw, allowed):
     q, k, v = (x.requires_grad_() for x in heads(draw))
     allowed[1, 0, 2] = False
     out, weights = reference.masked_attention(q, k, v, allowed)
@@ -181,7 +181,7 @@ def test_a_forbidden_key_gets_no_gradient_and_a_blind_query_none_either(draw, al
     assert q.grad[1, 0, 1].any()
 
 
-def test_a_huge_forbidden_score_changes_no_bit(draw, allowed):
+def test_a_huge_forbidden_score_changes_nothing(draw, allowed):
     q, k, v = heads(draw)
     before = reference.masked_attention(q, k, v, allowed)
     k[..., 5, :] *= 1e6
@@ -191,7 +191,7 @@ def test_a_huge_forbidden_score_changes_no_bit(draw, allowed):
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (3, 4, 6), (2, 1, 1, 6), (1, 3, 4, 1), (2, 1, 4, 6)])
-def test_a_mask_broadcasts_as_if_it_were_written_out(draw, allowed, shape):
+def test_a_mask_is_broadcast(draw, allowed, shape):
     q, k, v = heads(draw)
     start = [slice(0, n) for n in (1,) * (4 - len(shape)) + shape]
     mask = allowed[tuple(start)].reshape(shape)

@@ -1,4 +1,4 @@
-"""Chapter 7's truth, held against PyTorch where the two agree, and against what probability says."""
+"""The reference of chapter 7, compared with PyTorch where both agree, and with probability theory."""
 
 import math
 
@@ -25,7 +25,7 @@ def heads(draw):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5])
-def test_what_is_kept_is_scaled_as_in_pytorch(draw, p, dtype):
+def test_kept_weights_are_scaled_as_in_pytorch(draw, p, dtype):
     weights = torch.softmax(draw(3, 40, 50), -1).to(dtype)
     torch.manual_seed(3)
     theirs = F.dropout(weights, p)
@@ -33,13 +33,13 @@ def test_what_is_kept_is_scaled_as_in_pytorch(draw, p, dtype):
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.9])
-def test_a_share_p_is_dropped_and_the_mean_stays(p):
+def test_a_share_p_is_dropped_and_the_mean_is_kept(p):
     dropped = reference.attention_dropout(torch.ones(1000, 1000), p, True, seeded())
     assert (dropped == 0).double().mean().item() == pytest.approx(p, abs=0.002)
     assert dropped.double().mean().item() == pytest.approx(1.0, abs=0.02)
 
 
-def test_a_row_sums_to_one_in_expectation_only(draw):
+def test_a_row_sums_to_one_only_in_expectation(draw):
     weights = torch.softmax(draw(4, 6), -1)
     dropped = reference.attention_dropout(weights.expand(20000, 4, 6), 0.3, True, seeded())
     torch.testing.assert_close(dropped.mean(0), weights, atol=0.01, rtol=0)
@@ -47,7 +47,7 @@ def test_a_row_sums_to_one_in_expectation_only(draw):
     torch.testing.assert_close(dropped.sum(-1).std(0), spread, atol=0, rtol=0.03)
 
 
-def test_outside_training_and_at_the_ends(draw):
+def test_evaluation_and_the_extreme_probabilities(draw):
     weights = torch.softmax(draw(3, 5), -1)
     assert torch.equal(reference.attention_dropout(weights, 0.9, False), weights)
     assert torch.equal(reference.attention_dropout(weights, 0, True), weights)
@@ -56,12 +56,12 @@ def test_outside_training_and_at_the_ends(draw):
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
 @pytest.mark.parametrize("training", [True, False])
-def test_no_probability_no_dropout(p, training):
+def test_a_probability_outside_0_to_1_is_refused(p, training):
     with pytest.raises(ValueError, match="between 0 and 1"):
         reference.attention_dropout(torch.ones(2, 3), p, training)
 
 
-def test_the_seed_decides_and_the_global_generator_stands_in():
+def test_the_generator_decides_and_the_global_one_is_the_default():
     ones = torch.ones(20, 30)
     assert torch.equal(*(reference.attention_dropout(ones, 0.5, True, seeded(4)) for _ in range(2)))
     assert not torch.equal(*(reference.attention_dropout(ones, 0.5, True, seeded(seed)) for seed in (4, 5)))
@@ -73,12 +73,12 @@ def test_the_seed_decides_and_the_global_generator_stands_in():
 
 
 @pytest.mark.parametrize("p", [0.0, 0.4, 1.0])
-def test_gradients_are_those_of_finite_differences(draw, p):
+def test_gradients_match_finite_differences(draw, p):
     weights = torch.softmax(draw(3, 5), -1).requires_grad_()
     assert torch.autograd.gradcheck(lambda w: reference.attention_dropout(w, p, True, seeded()), weights)
 
 
-def test_without_dropout_it_is_pytorchs_attention(draw):
+def test_without_dropout_it_matches_pytorchs_attention(draw):
     q, k, v = heads(draw)
     mask = torch.rand(2, 1, 4, 6, generator=seeded()) < 0.6
     mask[..., 0] = True
@@ -89,7 +89,7 @@ def test_without_dropout_it_is_pytorchs_attention(draw):
         torch.testing.assert_close(weights @ v, out)
 
 
-def test_the_output_is_mixed_by_dropped_weights_and_whole_weights_are_returned(draw):
+def test_the_output_uses_dropped_weights_but_undropped_weights_are_returned(draw):
     q, k, _ = heads(draw)
     out, weights = reference.attention_with_dropout(q, k, torch.eye(6).double(), 0.3, True, generator=seeded())
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 4).double())

@@ -1,4 +1,4 @@
-"""Chapter 8's truth, held against PyTorch where the two agree, and against numbers worked out by hand."""
+"""The reference of chapter 8, compared with PyTorch where both agree, and with numbers worked out by hand."""
 
 import math
 
@@ -20,7 +20,7 @@ def heads(draw):
 
 
 def allowed(*shape):
-    """A mask in which every query may look somewhere and not everywhere."""
+    """A mask in which every query may see some keys but not all."""
     mask = torch.rand(*shape, generator=torch.Generator().manual_seed(9)) < 0.6
     mask[..., 0], mask[..., -1] = True, False
     return mask
@@ -30,14 +30,14 @@ FORMS = [(4, 6), (1, 6), (3, 1, 6), (2, 1, 1, 6), (2, 1, 4, 6), (2, 3, 4, 6)]
 
 
 @pytest.mark.parametrize("shape", FORMS)
-def test_bool_masks_of_every_form_agree_with_pytorch(draw, shape):
+def test_bool_masks_of_every_shape_agree_with_pytorch(draw, shape):
     q, k, v = heads(draw)
     mask = allowed(*shape)
     torch.testing.assert_close(reference.sdpa(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
 
 
 @pytest.mark.parametrize("shape", FORMS)
-def test_float_masks_of_every_form_agree_with_pytorch(draw, shape):
+def test_float_masks_of_every_shape_agree_with_pytorch(draw, shape):
     q, k, v = heads(draw)
     mask = draw(*shape).masked_fill(~allowed(*shape), -torch.inf)
     torch.testing.assert_close(reference.sdpa(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
@@ -81,7 +81,7 @@ def test_a_blind_query_agrees_with_pytorch_and_is_exactly_zero(draw):
         assert not out[..., 1, :].any()
 
 
-def test_both_a_mask_and_the_causal_flag_are_refused(draw):
+def test_a_mask_together_with_the_causal_flag_is_refused(draw):
     with pytest.raises(ValueError, match="not both"):
         reference.sdpa(*heads(draw), attn_mask=allowed(4, 6), is_causal=True)
 
@@ -92,12 +92,12 @@ def test_heads_that_do_not_divide_are_refused(draw, call):
         call(draw(2, 4, 5, 3), 6)
 
 
-def test_neighbours_share():
+def test_neighbouring_heads_share_keys_and_values():
     x = torch.arange(3).view(1, 3, 1, 1)
     assert reference.expand_kv(x, 6).flatten().tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_the_module_with_temperature_root_d_is_pytorchs_function(draw):
+def test_the_module_with_temperature_sqrt_d_matches_pytorchs_function(draw):
     q, k, v = heads(draw)
     mask = allowed(2, 1, 4, 6)
     module = reference.ScaledDotProductAttention(math.sqrt(5), 0.5).eval()
@@ -107,7 +107,7 @@ def test_the_module_with_temperature_root_d_is_pytorchs_function(draw):
     assert not attn[~mask.expand_as(attn)].any()
 
 
-def test_weights_worked_out_by_hand():
+def test_weights_by_hand():
     q = torch.tensor([[2.0, 0.0]], dtype=torch.float64)
     k = torch.tensor([[2.0, 9.0], [1.0, 9.0]], dtype=torch.float64)  # products 4 and 2, divided by 2: scores 2 and 1
     _, attn = reference.ScaledDotProductAttention(2.0)(q, k, k)
@@ -127,7 +127,7 @@ def test_a_blind_query_gets_zeros_in_every_dtype(draw, dtype):
     assert not attn[1, 2, 3].any()
 
 
-def test_dropout_spares_the_returned_weights_and_evaluation(draw):
+def test_dropout_affects_neither_the_returned_weights_nor_evaluation(draw):
     q, k, _ = heads(draw)
     values = torch.eye(6, dtype=torch.float64).expand(2, 3, 6, 6)
     module = reference.ScaledDotProductAttention(2.0, 0.5)
@@ -140,7 +140,7 @@ def test_dropout_spares_the_returned_weights_and_evaluation(draw):
     torch.testing.assert_close(module.eval()(q, k, values)[0], attn)
 
 
-def test_dropout_of_the_function_always_acts(draw):
+def test_dropout_of_the_function_is_always_active(draw):
     q, k, _ = heads(draw)
     values = torch.eye(6, dtype=torch.float64).expand(2, 3, 6, 6)
     torch.manual_seed(0)
@@ -150,7 +150,7 @@ def test_dropout_of_the_function_always_acts(draw):
     torch.testing.assert_close(out, reference.sdpa(q, k, values) * kept / 0.5)
 
 
-def test_gradients_are_those_of_finite_differences(draw):
+def test_gradients_match_finite_differences(draw):
     q, k, v, bias = (x.requires_grad_() for x in (draw(2, 3, 4), draw(2, 5, 4), draw(2, 5, 2), draw(3, 5)))
     blind = allowed(3, 5)
     blind[1] = False

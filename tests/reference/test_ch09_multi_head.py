@@ -1,4 +1,4 @@
-"""The reference of chapter 9 against PyTorch, against differentiation by differences, and by hand."""
+"""The reference of chapter 9, compared with PyTorch, finite differences and numbers worked out by hand."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def tensors(draw):
 
 
 def like_torch(module):
-    """PyTorch's module with the same weights; it wants sequence first too."""
+    """PyTorch's module with the same weights; its inputs are sequence first too."""
     weights = [layer.weight for layer in (module.W_q, module.W_k, module.W_v)]
     twin = nn.MultiheadAttention(weights[0].shape[0], module.num_heads, bias=module.W_q.bias is not None).double()
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_two_heads_by_hand():
     assert out.flatten().tolist() == pytest.approx([2 * p, 6.0])
 
 
-def test_attention_is_pytorchs(draw):
+def test_attention_matches_pytorch(draw):
     q, k, v = draw(2, 3, 5, 4), draw(2, 3, 7, 4), draw(2, 3, 7, 6)
     mask = draw(2, 3, 5, 7) > -0.5
     mask[1, :, 2] = False
@@ -89,7 +89,7 @@ def test_attention_is_pytorchs(draw):
     torch.testing.assert_close(attend(q, k, v, mask)[0], F.scaled_dot_product_attention(q, k, v, mask))
 
 
-def test_a_loop_over_the_heads_gives_the_same(tensors):
+def test_a_loop_over_the_heads_gives_the_same_result(tensors):
     xq, xk, xv, Wq, Wk, Wv, Wo = tensors
     out, weights = multi_head_attention(*tensors, 3)
     total = torch.zeros_like(out)
@@ -108,7 +108,7 @@ def test_a_blind_query_has_head_outputs_of_zero(tensors):
     assert torch.equal(weights.sum(-1) == 0, ~mask.any(-1))
 
 
-def test_gradients_are_those_of_differences(draw):
+def test_gradients_match_finite_differences(draw):
     shapes = ((1, 2, 3), (1, 3, 3), (1, 3, 3), (4, 3), (4, 3), (2, 3), (2, 2))
     mask = torch.tensor([[[True, False, True], [False] * 3], [[True] * 3, [False, True, True]]])
     inputs = [draw(*shape).requires_grad_() for shape in shapes]
@@ -116,7 +116,7 @@ def test_gradients_are_those_of_differences(draw):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_module_is_pytorchs(draw, bias):
+def test_the_module_matches_pytorch(draw, bias):
     module = seeded(12, 3, bias=bias)
     query, key, value = draw(5, 2, 12), draw(7, 2, 12), draw(7, 2, 12)
     torch.testing.assert_close(module(query, key, value), like_torch(module)(query, key, value)[0])
@@ -124,7 +124,7 @@ def test_the_module_is_pytorchs(draw, bias):
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32])
-def test_the_masks_are_pytorchs_once_converted(draw, module, dtype):
+def test_converted_masks_match_pytorch(draw, module, dtype):
     query, key, value = draw(5, 2, 12), draw(7, 2, 12), draw(7, 2, 12)
     padding = torch.tensor([[False] * 5 + [True] * 2, [False, True] * 3 + [False]])
     may_look = torch.ones(5, 7).tril(2).bool()
@@ -148,20 +148,20 @@ def test_a_fully_padded_sample_gives_the_bias_of_the_output_layer(draw, module):
     assert all(weight.grad.isfinite().all() for weight in module.parameters())
 
 
-def test_the_key_bias_is_dead(draw, module):
+def test_the_key_bias_has_no_effect(draw, module):
     out = module(draw(5, 2, 12), draw(7, 2, 12), draw(7, 2, 12))
     out.square().sum().backward()
     assert module.W_k.bias.grad.abs().max() < 1e-12 < module.W_q.bias.grad.abs().max()
 
 
-def test_gradients_of_the_module_are_those_of_differences(draw):
+def test_gradients_of_the_module_match_finite_differences(draw):
     small = seeded(4, 2)
     masks = (torch.tensor([[False, True, True], [True] * 3]), torch.tensor([[1, 0, 1], [0, 1, 1]]))
     inputs = [draw(length, 2, 4).requires_grad_() for length in (2, 3, 3)]
     assert torch.autograd.gradcheck(lambda *x: small(*x, *masks), inputs)
 
 
-def test_editing_one_token_reaches_all_positions_of_its_own_sample_only(draw, module):
+def test_changing_one_token_affects_only_its_own_sample(draw, module):
     x = draw(5, 2, 12)
     edited = x.clone()
     edited[3, 0] += 1

@@ -1,4 +1,4 @@
-"""The reference of chapter 10 against PyTorch, against differentiation by differences, and by hand."""
+"""The reference of chapter 10, compared with PyTorch, finite differences and numbers worked out by hand."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def twin(module, embed, heads):
     return other
 
 
-def test_the_post_norm_sublayer_is_pytorchs_attention_plus_residual_and_norm(draw):
+def test_the_post_norm_sublayer_matches_pytorchs_attention_with_residual_and_norm(draw):
     module = MultiHeadAttention(12, 3).double().eval()
     q, k, v = draw(2, 5, 12), draw(2, 7, 12), draw(2, 7, 12)
     mask = torch.ones(5, 7).tril(2)
@@ -53,7 +53,7 @@ def test_the_post_norm_sublayer_is_pytorchs_attention_plus_residual_and_norm(dra
         torch.testing.assert_close(seen, weights)
 
 
-def test_without_an_output_layer_the_norm_is_left(draw):
+def test_with_a_zero_output_layer_only_the_norm_acts(draw):
     for module in (MultiHeadAttention(12, 3), JadoreMHA(3, 12, 4, 5)):
         module.double().eval()
         last = module.W_O if isinstance(module, MultiHeadAttention) else module.fc
@@ -71,7 +71,7 @@ def test_the_two_sublayers_differ_in_biases_and_eps():
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("widths", [{}, {"kdim": 10, "vdim": 14}, {"kdim": 12, "vdim": 14}])
-def test_converted_weights_give_what_pytorch_gives(draw, widths, bias):
+def test_converted_weights_give_pytorchs_output(draw, widths, bias):
     theirs = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True, **widths).double().eval()
     if bias:
         nn.init.normal_(theirs.in_proj_bias)
@@ -86,7 +86,7 @@ def test_converted_weights_give_what_pytorch_gives(draw, widths, bias):
     torch.testing.assert_close(ours(q, k, v, keep), theirs(q, k, v, attn_mask=~keep.flatten(0, 1))[0])
 
 
-def test_the_state_is_left_alone_and_extra_biases_are_refused():
+def test_the_state_is_not_changed_and_extra_biases_are_refused():
     state = nn.MultiheadAttention(12, 3).state_dict()
     names = list(state)
     torch_to_packed(state)
@@ -109,7 +109,7 @@ def test_packed_and_separate_projections_are_the_same(draw):
     torch.testing.assert_close(packed(x, x, x), apart(x, x, x))
 
 
-def test_causal_is_lower_right_and_joined_by_and(draw):
+def test_the_causal_mask_is_lower_right_and_combined_by_and(draw):
     module = PackedMHA(12, 12, 12, 12, 3).double()
     q, k, v = draw(2, 5, 12), draw(2, 7, 12), draw(2, 7, 12)
     past, keep = torch.ones(5, 7).tril(2).bool(), draw(2, 5, 7) > 0
@@ -126,7 +126,7 @@ def test_a_blind_query_gives_the_bias_of_the_output_layer(draw):
 
 
 @pytest.mark.parametrize("make", [lambda p: MultiHeadAttention(8, 2, p), lambda p: JadoreMHA(2, 8, 3, 5, p)])
-def test_all_dropped_leaves_the_norm(draw, make):
+def test_with_everything_dropped_only_the_norm_acts(draw, make):
     module, x = make(1.0).double(), draw(2, 5, 8)
     out, weights = module(x, x, x)
     torch.testing.assert_close(out, F.layer_norm(x, (8,), eps=module.layer_norm.eps))
@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused():
 
 
 def test_padded_and_concatenated_agree(draw):
-    """A padded batch under a mask gives, on its real tokens, what the rows end to end give."""
+    """On its real tokens, a padded batch with a mask gives the same as the concatenated rows."""
     lengths = torch.tensor([5, 0, 2, 6])
     offsets = torch.cat((torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)))
     q, k, v = draw(4, 3, 6, 8), draw(4, 3, 6, 8), draw(4, 3, 6, 8)
@@ -168,7 +168,7 @@ def test_padded_and_concatenated_agree(draw):
     torch.testing.assert_close(varlen_attention(*rows[:3], offsets.int()), rows[3])
 
 
-def test_gradients_are_those_of_differences(draw):
+def test_gradients_match_finite_differences(draw):
     mask = torch.tensor([[[1, 0, 1], [0, 0, 0]]])
     post = MultiHeadAttention(4, 2).double().eval()
     jadore = JadoreMHA(2, 4, 1, 3).double().eval()

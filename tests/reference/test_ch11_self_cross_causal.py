@@ -1,4 +1,4 @@
-"""The reference of chapter 11 against PyTorch's own layers, against differentiation by differences, and by its promises."""
+"""The reference of chapter 11, compared with PyTorch's own layers and finite differences."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def copy_attention(theirs, ours):
 
 
 def like_torch(ours):
-    """PyTorch's layer of the same kind, with the same numbers."""
+    """PyTorch's layer of the same kind, with the same parameters."""
     options = {"batch_first": True, "dtype": torch.float64}
     width, heads = ours.attn.q_proj.in_features, ours.attn.n_heads
     decoder = isinstance(ours, DecoderBlock)
@@ -51,7 +51,7 @@ def triangle(n):
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
-def test_cross_attention_is_pytorchs(draw):
+def test_cross_attention_matches_pytorch(draw):
     ours, x, memory = seeded(CrossAttention, 12, 3), draw(2, 5, 12), draw(2, 7, 12)
     theirs = nn.MultiheadAttention(12, 3, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
@@ -62,13 +62,13 @@ def test_cross_attention_is_pytorchs(draw):
     torch.testing.assert_close(found, theirs(x, memory, memory, key_padding_mask=~real, attn_mask=~mask)[0])
 
 
-def test_the_encoder_block_is_pytorchs_pre_ln_layer(draw):
+def test_the_encoder_block_matches_pytorchs_pre_ln_layer(draw):
     block, x = seeded(EncoderBlock, 12, 3, 10), draw(2, 5, 12)
     torch.testing.assert_close(block(x), like_torch(block)(x))
     torch.testing.assert_close(block(x, triangle(5)), like_torch(block)(x, src_mask=~triangle(5)))
 
 
-def test_the_decoder_block_is_pytorchs_pre_ln_layer(draw):
+def test_the_decoder_block_matches_pytorchs_pre_ln_layer(draw):
     block, x, memory = seeded(DecoderBlock, 12, 3, 10), draw(2, 5, 12), draw(2, 7, 12)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
     torch.testing.assert_close(block(x, memory), like_torch(block)(x, memory))
@@ -77,7 +77,7 @@ def test_the_decoder_block_is_pytorchs_pre_ln_layer(draw):
     torch.testing.assert_close(found, expected)
 
 
-def test_given_x_twice_it_is_self_attention_and_returns_one_tensor(draw):
+def test_self_attention_returns_one_tensor(draw):
     x = draw(2, 5, 12)
     out = seeded(CrossAttention, 12, 3)(x, x)
     assert isinstance(out, torch.Tensor)
@@ -91,12 +91,12 @@ def test_heads_that_do_not_divide_are_refused(heads):
             kind(12, heads, *sizes)
 
 
-def test_the_memory_is_a_set(draw):
+def test_the_order_of_the_memory_does_not_matter(draw):
     block, x, memory = seeded(DecoderBlock, 12, 3, 10), draw(2, 5, 12), draw(2, 7, 12)
     torch.testing.assert_close(block(x, memory.flip(1)), block(x, memory))
 
 
-def test_the_encoder_is_equivariant(draw):
+def test_the_encoder_is_permutation_equivariant(draw):
     block, x, order = seeded(EncoderBlock, 12, 3, 10), draw(2, 6, 12), torch.tensor([4, 0, 5, 2, 1, 3])
     torch.testing.assert_close(block(x[:, order]), block(x)[:, order])
 
@@ -120,7 +120,7 @@ def test_a_blind_query_gets_the_bias_and_finite_gradients(draw):
     assert all(weight.grad.isfinite().all() for weight in module.parameters())
 
 
-def test_with_silent_steps_a_block_is_the_identity(draw):
+def test_with_zero_output_layers_a_block_is_the_identity(draw):
     block, x = seeded(DecoderBlock, 12, 3, 10), draw(2, 5, 12)
     for layer in (block.attn.out_proj, block.cross_attn.out_proj, block.ffn[2]):
         nn.init.zeros_(layer.weight)
@@ -128,7 +128,7 @@ def test_with_silent_steps_a_block_is_the_identity(draw):
     assert torch.equal(block(x, draw(2, 7, 12)), x)
 
 
-def test_gradients_are_those_of_differences(draw):
+def test_gradients_match_finite_differences(draw):
     block = seeded(DecoderBlock, 4, 2, 3)
     mask = torch.tensor([[True, False, True], [False] * 3])
     inputs = draw(1, 2, 4).requires_grad_(), draw(1, 3, 4).requires_grad_()

@@ -1,4 +1,4 @@
-"""Chapter 12's truth, held against PyTorch and against what the theory says."""
+"""The reference of chapter 12, compared with PyTorch and with the theory."""
 
 import pytest
 import torch
@@ -18,14 +18,14 @@ def test_the_rank_of_the_log_weights_is_one_more_than_the_width(draw, width):
     assert reference.log_weight_rank(draw(16, width), draw(20, width)) == width + 1
 
 
-def test_the_rank_is_numpy_style_matrix_rank(draw):
+def test_the_rank_matches_torchs_matrix_rank(draw):
     q, k = draw(6, 3), draw(9, 3)
     logs = torch.log_softmax(q @ k.T / 3**0.5, -1)
     for tolerance in (1e-9, 0.05, 0.5):
         assert reference.log_weight_rank(q, k, tolerance) == torch.linalg.matrix_rank(logs, rtol=tolerance)
 
 
-def test_a_constant_feature_in_the_keys_saves_the_extra_rank(draw):
+def test_a_constant_feature_in_the_keys_removes_the_extra_rank(draw):
     q, k = draw(9, 4), draw(8, 4)
     k[:, 0] = 1.0
     assert reference.log_weight_rank(q, k) == 4
@@ -39,14 +39,14 @@ def weights(q, k):
     return torch.softmax(q @ k.T / q.shape[1] ** 0.5, -1)
 
 
-def test_a_permutation_head_carries_the_values_of_pytorchs_attention(draw):
+def test_a_permutation_head_moves_the_values_in_pytorchs_attention(draw):
     perm = torch.tensor([2, 0, 3, 1, 4])
     q, k = reference.permutation_head(perm)
     v = draw(5, 6)
     torch.testing.assert_close(F.scaled_dot_product_attention(q[None], k[None], v[None])[0], v[perm])
 
 
-def test_a_blurred_permutation_is_worked_out_by_hand():
+def test_a_blurred_permutation_by_hand():
     w = weights(*reference.permutation_head(torch.tensor([1, 0, 3, 2]), sharpness=2.0))  # the scores are 1 and 0
     e = torch.tensor(1.0, dtype=torch.float64).exp()
     assert torch.allclose(w[0], torch.stack([e**0, e, e**0, e**0]) / (3 + e))
@@ -58,7 +58,7 @@ def test_every_token_looks_one_back():
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_the_layers_are_pytorchs_attention(draw, skip):
+def test_the_layers_match_pytorchs_attention(draw, skip):
     x = y = draw(5, 7)
     for layer, distance in enumerate(reference.rank_collapse(x, 3, skip)):
         torch.testing.assert_close((y - y.mean(0)).norm() / y.norm(), distance)
@@ -66,7 +66,7 @@ def test_the_layers_are_pytorchs_attention(draw, skip):
         y = F.scaled_dot_product_attention(y[None], y[None], y[None])[0] + (y if skip else 0)
 
 
-def test_bare_attention_collapses_and_a_skip_holds_on(draw):
+def test_attention_collapses_only_without_skip_connections(draw):
     x = 0.7 * draw(6, 9)
     bare, skipping = reference.rank_collapse(x, 10, False), reference.rank_collapse(x, 10, True)
     assert bare[-1] < 1e-12

@@ -1,4 +1,4 @@
-"""Chapter 13's truth, held against what PyTorch counts, against real modules and against real tensors."""
+"""The reference of chapter 13, compared with PyTorch's FLOP counter, real modules and real tensors."""
 
 import pytest
 import torch
@@ -17,14 +17,14 @@ def attention_by_hand(x, heads, weights):
 @pytest.mark.parametrize(
     ("batch", "length", "width", "heads"), [(2, 5, 12, 3), (3, 40, 6, 2), (1, 1, 8, 4), (2, 9, 7, 1)]
 )
-def test_flops_are_what_the_counter_counts_whatever_the_heads(batch, length, width, heads):
+def test_flops_match_the_counter_whatever_the_number_of_heads(batch, length, width, heads):
     x, weights = torch.randn(batch, length, width), torch.randn(4, width, width)
     with FlopCounterMode(display=False) as counter:
         attention_by_hand(x, heads, weights)
     assert counter.get_total_flops() == reference.attention_flops(batch, length, width)
 
 
-def test_flops_of_pytorchs_own_module():
+def test_flops_match_pytorchs_own_module():
     module = nn.MultiheadAttention(24, 4, batch_first=True)
     x = torch.randn(3, 7, 24)
     with FlopCounterMode(display=False) as counter:
@@ -33,23 +33,23 @@ def test_flops_of_pytorchs_own_module():
 
 
 @pytest.mark.parametrize("width", [2, 64, 513])
-def test_both_halves_are_equal_at_twice_the_width(width):
+def test_scores_cost_as_much_as_projections_at_twice_the_width(width):
     assert reference.attention_flops(3, 2 * width, width) == 2 * 8 * 3 * (2 * width) * width**2
 
 
 @pytest.mark.parametrize(("width", "inner"), [(2, 3), (16, 64), (40, 7), (768, 3072)])
-def test_parameters_are_those_of_a_real_block(width, inner):
+def test_parameters_match_a_real_block(width, inner):
     block = nn.TransformerEncoderLayer(width, nhead=2, dim_feedforward=inner, device="meta")
     assert reference.block_parameters(width, inner) == sum(p.numel() for p in block.parameters())
 
 
 @pytest.mark.parametrize("width", [1, 12, 768, 4096])
-def test_the_usual_block_has_twelve_and_thirteen(width):
+def test_the_usual_block_has_12_d_squared_plus_13_d_parameters(width):
     assert reference.block_parameters(width, 4 * width) == 12 * width**2 + 13 * width
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16, torch.float32, torch.float64])
-def test_bytes_are_those_of_real_tensors(dtype):
+def test_bytes_match_real_tensors(dtype):
     cache = torch.empty(2, 5, 3, 4, 9, 6, dtype=dtype)  # keys and values, layers, batch, heads, length, width
     size = dtype.itemsize
     assert reference.kv_cache_bytes(5, 4, 6, 9, 3, size) == cache.nbytes

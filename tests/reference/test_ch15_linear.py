@@ -1,4 +1,4 @@
-"""Chapter 15's truth, held against the plain table of weights and against softmax attention."""
+"""The reference of chapter 15, compared with the full table of weights and with softmax attention."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def table(fq, fk, v, causal):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_linear_attention_is_the_table_of_kernel_weights(causal):
+def test_linear_attention_matches_the_table_of_kernel_weights(causal):
     q, k, v = drawn(2, 3, 9, 4, seed=1), drawn(2, 3, 9, 4, seed=2), drawn(2, 3, 9, 5, seed=3)
     wanted = table(F.elu(q) + 1, F.elu(k) + 1, v, causal)
     torch.testing.assert_close(reference.linear_attention(q, k, v, causal), wanted)
@@ -31,7 +31,7 @@ def test_parallel_and_recurrent_agree():
     )
 
 
-def test_without_softmax_the_brackets_do_not_matter():
+def test_without_softmax_the_product_is_associative():
     q, k, v = drawn(50, 4, seed=1), drawn(50, 4, seed=2), drawn(50, 4, seed=3)
     torch.testing.assert_close((q @ k.T) @ v, q @ (k.T @ v))
 
@@ -44,7 +44,7 @@ def test_features_are_positive_and_their_product_is_the_exponential_on_average()
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_performer_is_the_table_of_feature_products_and_nears_softmax(causal):
+def test_performer_matches_the_table_of_feature_products_and_approximates_softmax(causal):
     q, k, v = (drawn(2, 12, 16, seed=s) / 2 for s in (1, 2, 3))
     exact = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     W = drawn(7, 16, seed=4)
@@ -54,7 +54,7 @@ def test_performer_is_the_table_of_feature_products_and_nears_softmax(causal):
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
-def test_linformer_with_the_identity_is_attention_and_with_a_mixture_sees_the_future():
+def test_linformer_is_attention_with_the_identity_and_otherwise_sees_the_future():
     q, k, v = drawn(2, 9, 16, seed=1), drawn(2, 9, 16, seed=2), drawn(2, 9, 5, seed=3)
     whole = torch.eye(9, dtype=torch.float64)
     torch.testing.assert_close(reference.linformer(q, k, v, whole, whole), F.scaled_dot_product_attention(q, k, v))
@@ -66,7 +66,7 @@ def test_linformer_with_the_identity_is_attention_and_with_a_mixture_sees_the_fu
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_gradients_by_finite_differences(causal):
+def test_gradients_match_finite_differences(causal):
     q, k, v = (drawn(5, 3, seed=s).requires_grad_() for s in (1, 2, 3))
     W, E = drawn(4, 3, seed=4), drawn(2, 5, seed=5)
     assert torch.autograd.gradcheck(lambda *x: reference.linear_attention(*x, causal), (q, k, v))

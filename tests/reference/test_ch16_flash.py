@@ -1,4 +1,4 @@
-"""Chapter 16's truth, held against plain attention, PyTorch and autograd."""
+"""The reference of chapter 16, compared with plain attention, PyTorch and autograd."""
 
 import math
 
@@ -30,14 +30,14 @@ SIZES = [(7, 11), (8, 8), (11, 7), (1, 9), (9, 1)]
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 12, 40])
-def test_online_softmax_is_softmax(block):
+def test_online_softmax_matches_softmax(block):
     x = drawn(3, 12) * 5
     x[0, :6] = -math.inf
     torch.testing.assert_close(reference.online_softmax(x, block), torch.softmax(x, -1))
     assert torch.equal(reference.online_softmax(torch.full((2, 5), -math.inf), block), torch.zeros(2, 5))
 
 
-def test_merging_is_associative_commutative_and_knows_emptiness():
+def test_merging_is_associative_commutative_and_has_an_empty_state():
     parts = [(drawn(5, 3, seed=s), 9 * drawn(5, seed=10 + s)) for s in range(3)]
     a, b, c = parts
     left = reference.merge_partial(*reference.merge_partial(*a, *b), *c)
@@ -62,7 +62,7 @@ def test_the_tiled_forward_pass_is_exact(queries, keys, causal, window, block):
 @pytest.mark.parametrize("block", [1, 3, 64])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("queries", "keys"), SIZES)
-def test_the_tiled_backward_pass_is_autograds(queries, keys, causal, block):
+def test_the_tiled_backward_pass_matches_autograd(queries, keys, causal, block):
     leaves = [x.requires_grad_() for x in inputs(queries, keys, 2)]
     mask = allowed(queries, keys, causal, None)
     dout = drawn(2, queries, 6, seed=3)
@@ -74,7 +74,7 @@ def test_the_tiled_backward_pass_is_autograds(queries, keys, causal, block):
 
 @pytest.mark.parametrize(("causal", "window"), RULES)
 @pytest.mark.parametrize(("queries", "keys"), SIZES)
-def test_a_tile_is_skipped_exactly_when_it_holds_nothing(queries, keys, causal, window):
+def test_exactly_the_empty_tiles_are_skipped(queries, keys, causal, window):
     mask = allowed(queries, keys, causal, window)
     for i in range(0, queries, 3):
         for j in range(0, keys, 3):

@@ -1,4 +1,4 @@
-"""The reference of chapter 17 against PyTorch, against differentiation by differences, and by hand."""
+"""The reference of chapter 17, compared with PyTorch, finite differences and numbers worked out by hand."""
 
 import math
 
@@ -36,7 +36,7 @@ def test_patches_by_hand():
     assert patchify(image, 2).tolist() == [[[0, 1, 4, 5], [2, 3, 6, 7]]]
 
 
-def test_patches_are_those_of_unfold_and_of_a_convolution(draw):
+def test_patches_match_unfold_and_a_convolution(draw):
     images, kernel = draw(2, 3, 6, 9), draw(5, 3, 3, 3)
     patches = patchify(images, 3)
     torch.testing.assert_close(patches, F.unfold(images, 3, stride=3).mT)
@@ -44,7 +44,7 @@ def test_patches_are_those_of_unfold_and_of_a_convolution(draw):
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 5, 4), (1, 1, 4, 5)])
-def test_pixels_left_over_are_refused(shape):
+def test_sizes_that_do_not_divide_are_refused(shape):
     with pytest.raises(ValueError, match="do not divide"):
         patchify(torch.zeros(shape), 2)
 
@@ -56,7 +56,7 @@ def test_logits_are_scaled_cosines(draw):
     assert torch.autograd.gradcheck(clip_logits, (images.requires_grad_(), texts.requires_grad_(), 3.0))
 
 
-def test_the_loss_is_two_cross_entropies(draw):
+def test_the_loss_is_the_mean_of_two_cross_entropies(draw):
     logits, target = draw(5, 5), torch.arange(5)
     expected = (F.cross_entropy(logits, target) + F.cross_entropy(logits.T, target)) / 2
     torch.testing.assert_close(clip_loss(logits), expected)
@@ -107,7 +107,7 @@ def test_padding_and_other_users_are_invisible():
     assert not torch.allclose(model(torch.tensor([[1, 3, 4], [5, 2, 6]]))[0], expected[0])
 
 
-def test_a_newcomer_gets_finite_logits_and_gradients():
+def test_a_new_user_gets_finite_logits_and_gradients():
     model = Recommender(9, 8, 2)
     model(torch.tensor([[3, 1, 4], [0, 0, 0]])).sum().backward()
     assert all(weight.grad.isfinite().all() for weight in model.parameters())
@@ -122,7 +122,7 @@ def test_a_newcomer_gets_finite_logits_and_gradients():
     ],
     ids=["Recommender", "Forecaster", "AttentionPolicy"],
 )
-def test_there_is_a_longest_sequence(model, inputs):
+def test_a_sequence_that_is_too_long_is_refused(model, inputs):
     assert model(inputs[:, :4]).isfinite().all()
     with pytest.raises(ValueError, match="only 4 positions"):
         model(inputs)

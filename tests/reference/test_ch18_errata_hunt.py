@@ -1,4 +1,4 @@
-"""Chapter 18's truth, held against PyTorch and against loops; and the hunt itself: what counts as breaking code."""
+"""The reference of chapter 18, compared with PyTorch and with loops, and the rules for inputs that break code."""
 
 import inspect
 import re
@@ -47,25 +47,25 @@ def mask():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_notebook_shows_the_code_that_is_judged(task):
+def test_the_notebook_shows_the_given_code(task):
     source = inspect.getsource(given_code(task).answer)
     shown = next(cell.source for cell in solution(EXERCISE).cells if cell.source.startswith(f"def given_{task}("))
     assert shown == re.sub(r"^def \w+", f"def given_{task}", source[source.index("def ") :].rstrip())
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_handing_back_the_given_code_earns_nothing(task):
+def test_the_given_code_earns_no_points(task):
     mistake = given_code(task)
     part = EXERCISE.part(mistake.part)
     for salt in ("one", "two"):
         assert examination(EXERCISE).examine(Student(Local({part.name: mistake.answer})), salt, [part])[0].score == 0
 
 
-def test_plain_attention_is_pytorchs(qkv):
+def test_plain_attention_matches_pytorch(qkv):
     torch.testing.assert_close(reference.repair_01(*qkv), sdpa(*qkv))
 
 
-def test_masked_attention_is_pytorchs_with_empty_rows_too(qkv, mask):
+def test_masked_attention_matches_pytorch_with_empty_rows_too(qkv, mask):
     q, k, v = (x[:, 0] for x in qkv)
     mask[1, :, 2] = False
     out, weights = reference.repair_02(q, k, v, mask[:, 0])
@@ -74,7 +74,7 @@ def test_masked_attention_is_pytorchs_with_empty_rows_too(qkv, mask):
     torch.testing.assert_close(reference.repair_07(*qkv, mask), sdpa(*qkv, attn_mask=mask))
 
 
-def test_lengths_are_slices(qkv):
+def test_lengths_match_slicing(qkv):
     q, k, v = (x[:, 0] for x in qkv)
     out = reference.repair_03(q, k, v, torch.tensor([0, 4]))
     assert not out[0].any()
@@ -89,7 +89,7 @@ def test_masks_of_zeros_and_ones(qkv, mask):
         )
 
 
-def test_causal_is_the_lower_right_alone_and_with_a_mask(qkv):
+def test_the_causal_mask_is_lower_right_with_and_without_a_mask(qkv):
     q, k, v = (x[:, 0] for x in qkv)
     torch.testing.assert_close(reference.repair_05(q, k, v), sdpa(q, k, v, attn_mask=causal_lower_right(4, 6)))
     everywhere = torch.ones(4, 6, dtype=torch.bool)
@@ -97,7 +97,7 @@ def test_causal_is_the_lower_right_alone_and_with_a_mask(qkv):
     torch.testing.assert_close(reference.repair_06(q, k, v, everywhere, False), sdpa(q, k, v))
 
 
-def test_dropout_acts_in_training_with_the_rate_asked_for(qkv):
+def test_dropout_is_active_in_training_with_the_given_rate(qkv):
     q, k, v = (x[:, 0] for x in qkv)
     for repaired in (reference.repair_09, reference.repair_10):
         assert not repaired(q, k, v, 1.0, True).any()
@@ -133,12 +133,12 @@ def test_all_heads_obey_the_mask_of_their_sequence(qkv, mask):
     torch.testing.assert_close(reference.repair_16(*qkv, mask[0, 0]), sdpa(*qkv, attn_mask=mask[0, 0]))
 
 
-def test_the_nearest_direction_wins():
+def test_the_most_similar_key_wins():
     images = torch.tensor([[1.0, 0.0], [0.0, 5.0]])
     assert reference.repair_17(images, torch.tensor([[9.0, 9.0], [0.1, 0.0], [0.0, 0.1]])).tolist() == [1, 2]
 
 
-def test_users_do_not_read_each_other(draw):
+def test_users_do_not_influence_each_other(draw):
     items = draw(3, 5, 4)
     edited = items.clone()
     edited[1:] += 1
@@ -165,12 +165,12 @@ FORM = {"x": Array("float", (3,)), "num_heads": Number(int, 1, 16)}
         ((torch.randn(2, 3, 4) * torch.nan, 2), "±100"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused_with_the_reason(value, complaint):
+def test_invalid_inputs_are_refused_with_a_reason(value, complaint):
     with pytest.raises(Broken, match=re.escape(complaint)):
         fit("break_11", value, FORM)
 
 
-def test_a_mask_holds_what_a_mask_may_hold():
+def test_a_mask_may_hold_only_the_allowed_values():
     form = {"mask": Array("float", (2,), only=(0, 1)), "lengths": Array("int", (1,))}
     assert fit("break", (torch.ones(2, 3), torch.tensor([0, 1])), form)["mask"].dtype == torch.float64
     with pytest.raises(Broken, match="only"):
@@ -179,12 +179,12 @@ def test_a_mask_holds_what_a_mask_may_hold():
         fit("break", (torch.ones(2, 3), torch.tensor([-1])), form)
 
 
-def test_inputs_on_which_the_right_code_has_no_answer_do_not_count(draw):
+def test_inputs_that_the_right_code_refuses_do_not_count(draw):
     found = judge(given.cuts_in_the_wrong_order, reference.repair_11, {"x": draw(2, 5, 12), "num_heads": 5})
     assert "do not fit together" in found[0]
 
 
-def test_a_crash_counts_unless_silence_is_asked_for(draw):
+def test_a_crash_counts_unless_a_silent_error_is_required(draw):
     inputs = {"x": draw(2, 5, 10), "num_heads": 3}
     code = given.invents_tokens, reference.repair_14
     assert judge(*code, inputs, refusal=True) == "wrong"

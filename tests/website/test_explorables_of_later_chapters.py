@@ -220,7 +220,7 @@ def test_a_head_and_a_row_are_chosen_by_keyboard(heads):
     heads.press(heads.box.get_by_label("1 · 1"), "Space")
     heads.press(heads.box.locator("table button").first, "ArrowDown", "ArrowDown", "Enter")
     weights = heads.tensor("maps")[0, 0, 2]
-    assert weights.argmax() == 1  # «runs» looks at «cat»
+    assert weights.argmax() == 1  # "runs" looks at "cat"
     assert f"«runs» looks at cat {weights[1]:.2f}" in heads.box.inner_text()
 
 
