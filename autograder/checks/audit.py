@@ -30,7 +30,7 @@ from autograder.verdicts import Broken, Verdict
 from . import non_answers, translations
 
 SALTS = ("audit one", "audit two")
-MANY_SALTS = [f"audit {number}" for number in range(40)]  # with none of them may a mistake pass by chance
+MANY_SALTS = [f"audit {number}" for number in range(40)]  # a mistake must fail on every one of them
 CHINESE = re.compile(r"[一-鿿]")
 TREES = {
     PACKAGE / "reference": "ch{}.py",
@@ -144,7 +144,7 @@ def _same_signature(function: Any, part: Part) -> bool:
 
 
 def _arguments(source: str) -> ast.arguments:
-    """The arguments of the function, or without `self` those of the `__init__` of the class, that this code defines."""
+    """The arguments of the function that this code defines. For a class: those of its `__init__`, without `self`."""
     defined = ast.parse(source).body[0]
     if isinstance(defined, ast.ClassDef):
         init = next(node for node in defined.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
