@@ -5,7 +5,7 @@ import torch
 from .promises import Draw
 
 PRECISIONS = (torch.float32, torch.bfloat16)
-SIGMAS = 8  # a right answer is further off once in 10¹⁵ times
+SIGMAS = 8  # standard deviations; a right answer is further off once in 10¹⁵ times
 
 
 def triangle(n: int) -> torch.Tensor:

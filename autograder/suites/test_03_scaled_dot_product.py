@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.exam import gradients_match, left_alone, matches, promise
+from autograder.exam import draw_qkv, gradients_match, left_alone, matches, promise
 from autograder.exam.sentences import (
     ANY_LEADING_AXES,
     BLIND_QUERY_GETS_ZEROS,
@@ -15,11 +15,6 @@ from autograder.reference import ch03_scaled_dot_product as reference
 DTYPES = (torch.float32, torch.bfloat16)
 
 
-def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
-    return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
-
-
 # attention_loops
 
 
@@ -30,7 +25,7 @@ def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
     weight=2,
 )
 def test_each_query_mixes_the_values(student, draw):
-    matches(student, reference.attention_loops, *drawn(draw, lq=3, lk=4))
+    matches(student, reference.attention_loops, *draw_qkv(draw, lq=3, lk=4))
 
 
 @promise(
@@ -39,8 +34,8 @@ def test_each_query_mixes_the_values(student, draw):
     zh="查询可以比键多，也可以只有一个查询。",
 )
 def test_more_queries_than_keys_and_a_single_query(student, draw):
-    matches(student, reference.attention_loops, *drawn(draw, lq=4, lk=2, d=9, e=5))
-    matches(student, reference.attention_loops, *drawn(draw, lq=1, lk=3, d=4, e=2))
+    matches(student, reference.attention_loops, *draw_qkv(draw, lq=4, lk=2, d=9, e=5))
+    matches(student, reference.attention_loops, *draw_qkv(draw, lq=1, lk=3, d=4, e=2))
 
 
 @promise(
@@ -49,7 +44,7 @@ def test_more_queries_than_keys_and_a_single_query(student, draw):
     zh="查询和键一样多时，第 i 行仍属于查询 i：求和的指标是 j。",
 )
 def test_row_i_belongs_to_query_i(student, draw):
-    matches(student, reference.attention_loops, *drawn(draw, lq=3, lk=3, d=4, e=2))
+    matches(student, reference.attention_loops, *draw_qkv(draw, lq=3, lk=3, d=4, e=2))
 
 
 @promise(
@@ -58,7 +53,7 @@ def test_row_i_belongs_to_query_i(student, draw):
     zh="（键，值）对的先后次序无关紧要。",
 )
 def test_the_order_of_the_pairs_does_not_matter_to_the_loops(student, draw):
-    q, k, v = drawn(draw, lq=2, lk=4, d=9)
+    q, k, v = draw_qkv(draw, lq=2, lk=4, d=9)
     matches(student, reference.attention_loops, q, k, v)
     matches(student, reference.attention_loops, q, k.flip(0), v.flip(0))
 
@@ -66,12 +61,12 @@ def test_the_order_of_the_pairs_does_not_matter_to_the_loops(student, draw):
 @promise("attention_loops", DTYPE_IN_IS_DTYPE_OUT)
 def test_the_loops_keep_the_dtype(student, draw):
     for dtype in DTYPES:
-        matches(student, reference.attention_loops, *drawn(draw, lq=2, lk=3, d=4, dtype=dtype))
+        matches(student, reference.attention_loops, *draw_qkv(draw, lq=2, lk=3, d=4, dtype=dtype))
 
 
 @promise("attention_loops", INPUTS_STAY)
 def test_the_loops_leave_their_inputs_alone(student, draw):
-    left_alone(student, reference.attention_loops, *drawn(draw, lq=2, lk=3, d=4))
+    left_alone(student, reference.attention_loops, *draw_qkv(draw, lq=2, lk=3, d=4))
 
 
 # scaled_dot_product_attention
@@ -84,14 +79,14 @@ def test_the_loops_leave_their_inputs_alone(student, draw):
     weight=2,
 )
 def test_weights_are_a_softmax_over_the_keys(student, draw):
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw))
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw, lq=6, lk=3, d=4, e=2))
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw))
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, lq=6, lk=3, d=4, e=2))
 
 
 @promise("scaled_dot_product_attention", ANY_LEADING_AXES)
 def test_any_number_of_batch_axes(student, draw):
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw, 3))
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, 3))
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 3))
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 2, 3))
 
 
 @promise(
@@ -100,7 +95,7 @@ def test_any_number_of_batch_axes(student, draw):
     zh="给所有的键加上同一个向量，权重不变；向量再大也一样：分数很大时不会溢出。",
 )
 def test_a_shift_of_all_keys_changes_nothing(student, draw):
-    q, k, v = drawn(draw, 3)
+    q, k, v = draw_qkv(draw, 3)
     matches(student, reference.scaled_dot_product_attention, q, k, v)
     matches(student, reference.scaled_dot_product_attention, q, k + draw(9, scale=3000.0), v)
 
@@ -111,7 +106,7 @@ def test_a_shift_of_all_keys_changes_nothing(student, draw):
     zh="打乱（键，值）对的次序，权重的列跟着打乱，输出不变。",
 )
 def test_shuffled_pairs_give_the_same_output(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     order = draw.permutation(6)
     matches(student, reference.scaled_dot_product_attention, q, k, v)
     matches(student, reference.scaled_dot_product_attention, q, k[:, order], v[:, order])
@@ -123,7 +118,7 @@ def test_shuffled_pairs_give_the_same_output(student, draw):
     zh="给定的 `scale` 取代 1/√d_k；`scale=0.0` 时各权重相等。",
 )
 def test_a_given_scale_is_obeyed(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     matches(student, reference.scaled_dot_product_attention, q, k, v, scale=0.3)
     matches(student, reference.scaled_dot_product_attention, q, k, v, scale=0.0)
 
@@ -135,7 +130,7 @@ def test_a_given_scale_is_obeyed(student, draw):
     weight=2,
 )
 def test_only_allowed_keys_are_mixed(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     matches(student, reference.scaled_dot_product_attention, q, k, v, mask=draw.mask(2, 3, 4, 6))
     matches(student, reference.scaled_dot_product_attention, q, k, v, mask=draw.mask(2, 1, 1, 6))
     matches(student, reference.scaled_dot_product_attention, q, k, v, draw.mask(4, 6), 0.8)
@@ -148,19 +143,19 @@ def test_only_allowed_keys_are_mixed(student, draw):
 )
 def test_rows_of_a_square_mask_are_queries(student, draw):
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, lq=5, lk=5, d=4, e=3), mask=causal)
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 2, lq=5, lk=5, d=4, e=3), mask=causal)
 
 
 @promise("scaled_dot_product_attention", BLIND_QUERY_GETS_ZEROS)
 def test_a_blind_query_gets_zeros(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[1, 2] = False
-    matches(student, reference.scaled_dot_product_attention, *drawn(draw, 3), mask=mask)
+    matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 3), mask=mask)
 
 
 @promise("scaled_dot_product_attention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     mask = draw.mask(2, 4, 6)
     mask[..., 0], mask[..., 1] = False, True
     k[:, 0] += 3000 * q[:, 2] / q[:, 2].norm(dim=-1, keepdim=True)
@@ -176,7 +171,7 @@ def test_gradients_are_right(student, draw):
     gradients_match(
         student,
         reference.scaled_dot_product_attention,
-        *drawn(draw, 2),
+        *draw_qkv(draw, 2),
         wrt=(0, 1, 2),
         cotangents=(draw(2, 4, 7), draw(2, 4, 6)),
     )
@@ -193,7 +188,7 @@ def test_gradients_are_right_also_for_blind_queries(student, draw):
     gradients_match(
         student,
         reference.scaled_dot_product_attention,
-        *drawn(draw, 2),
+        *draw_qkv(draw, 2),
         wrt=(0, 1, 2),
         cotangents=(draw(2, 4, 7), draw(2, 4, 6)),
         mask=mask,
@@ -205,12 +200,12 @@ def test_attention_keeps_the_dtype(student, draw):
     mask = draw.mask(2, 4, 6)
     mask[1, 3] = False
     for dtype in DTYPES:
-        matches(student, reference.scaled_dot_product_attention, *drawn(draw, 2, dtype=dtype), mask=mask)
+        matches(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 2, dtype=dtype), mask=mask)
 
 
 @promise("scaled_dot_product_attention", INPUTS_STAY)
 def test_attention_leaves_its_inputs_alone(student, draw):
-    left_alone(student, reference.scaled_dot_product_attention, *drawn(draw, 3), draw.mask(3, 4, 6))
+    left_alone(student, reference.scaled_dot_product_attention, *draw_qkv(draw, 3), draw.mask(3, 4, 6))
 
 
 # attention_backward
@@ -218,7 +213,7 @@ def test_attention_leaves_its_inputs_alone(student, draw):
 
 def remembered(draw, *lead, lq=4, lk=6, d=9, e=7, mask=None, dtype=torch.float64):
     """q, k, v, the weights of a forward pass under `mask`, and the gradient of its output."""
-    q, k, v = drawn(draw, *lead, lq=lq, lk=lk, d=d, e=e)
+    q, k, v = draw_qkv(draw, *lead, lq=lq, lk=lk, d=d, e=e)
     weights = reference.scaled_dot_product_attention(q, k, v, mask)[1]
     return tuple(x.to(dtype) for x in (q, k, v, weights, draw(*lead, lq, e)))
 

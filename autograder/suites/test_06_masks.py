@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.exam import agree_gradients, gradients_match, left_alone, matches, promise, require
+from autograder.exam import agree_gradients, draw_qkv, gradients_match, left_alone, matches, promise, require
 from autograder.exam.sentences import (
     ANY_LEADING_AXES,
     BLIND_QUERY_GETS_ZEROS,
@@ -135,11 +135,6 @@ def test_the_given_mask_is_left_alone(student, draw):
     left_alone(student, reference.adapt_mask, draw.mask(2, 5), "key_padding")
 
 
-def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
-    return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
-
-
 @promise(
     "masked_attention",
     en="Weights are the softmax over the allowed keys, and the output is their mix of the values.",
@@ -147,13 +142,13 @@ def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
     weight=2,
 )
 def test_only_allowed_keys_are_mixed(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 3, 4, 6))
 
 
 @promise("masked_attention", SHARED_MASK_BROADCASTS)
 def test_a_shared_mask_broadcasts(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 1, 1, 6))
     matches(student, reference.masked_attention, q, k, v, draw.mask(4, 6))
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 1, 4, 6))
@@ -165,15 +160,15 @@ def test_a_shared_mask_broadcasts(student, draw):
     zh="序列数与头数恰好相等时，每个序列一个的掩码也不会变成每个头一个。",
 )
 def test_a_mask_per_sequence_is_not_a_mask_per_head(student, draw):
-    q, k, v = drawn(draw, 3, 3)
+    q, k, v = draw_qkv(draw, 3, 3)
     matches(student, reference.masked_attention, q, k, v, draw.mask(3, 1, 1, 6))
     matches(student, reference.masked_attention, q, k, v, draw.mask(3, 1, 4, 6))
 
 
 @promise("masked_attention", ANY_LEADING_AXES)
 def test_any_leading_axes(student, draw):
-    matches(student, reference.masked_attention, *drawn(draw), draw.mask(4, 6))
-    matches(student, reference.masked_attention, *drawn(draw, 2, 8, 3), draw.mask(2, 1, 1, 4, 6))
+    matches(student, reference.masked_attention, *draw_qkv(draw), draw.mask(4, 6))
+    matches(student, reference.masked_attention, *draw_qkv(draw, 2, 8, 3), draw.mask(2, 1, 1, 4, 6))
 
 
 @promise(
@@ -182,14 +177,14 @@ def test_any_leading_axes(student, draw):
     zh="查询和键一样多时，第 i 行仍是查询 i 能看到的，填充遮的仍是键。",
 )
 def test_rows_of_a_square_mask_are_queries(student, draw):
-    q, k, v = drawn(draw, 2, lq=5, lk=5, d=4)
+    q, k, v = draw_qkv(draw, 2, lq=5, lk=5, d=4)
     matches(student, reference.masked_attention, q, k, v, reference.causal_mask(5))
     matches(student, reference.masked_attention, q, k, v, draw.mask(2, 1, 5))
 
 
 @promise("masked_attention", BLIND_QUERY_GETS_ZEROS)
 def test_a_blind_query_gets_zeros(student, draw):
-    q, k, v = drawn(draw, 3)
+    q, k, v = draw_qkv(draw, 3)
     mask = draw.mask(3, 4, 6)
     mask[1, 2] = False
     matches(student, reference.masked_attention, q, k, v, mask)
@@ -197,7 +192,7 @@ def test_a_blind_query_gets_zeros(student, draw):
 
 @promise("masked_attention", GRADIENTS_WITH_BLIND_QUERIES)
 def test_gradients_are_right_also_for_blind_queries(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     mask = draw.mask(2, 4, 6)
     mask[0, 1] = False
     cotangents = (draw(2, 4, 7), draw(2, 4, 6))
@@ -206,7 +201,7 @@ def test_gradients_are_right_also_for_blind_queries(student, draw):
 
 @promise("masked_attention", FORBIDDEN_SCORE_HAS_NO_EFFECT)
 def test_a_huge_forbidden_score_stays_hidden(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     mask = draw.mask(2, 4, 6)
     k[:, 0] = 2000 * 5**0.5 * q[:, 2] / q[:, 2].square().sum(-1, keepdim=True)  # query 2 scores 2000 on key 0
     mask[..., 0], mask[..., 1] = False, True
@@ -219,7 +214,7 @@ def test_a_huge_forbidden_score_stays_hidden(student, draw):
     zh="改动被禁止的键和值，结果一位也不变，它们的梯度恰好为 0。",
 )
 def test_a_forbidden_key_has_no_influence(student, draw):
-    q, k, v = drawn(draw, 2, dtype=torch.float32)
+    q, k, v = draw_qkv(draw, 2, dtype=torch.float32)
     mask = draw.mask(2, 4, 6)
     mask[..., 3] = False
     mask[..., 0] = True
@@ -245,7 +240,7 @@ def test_a_forbidden_key_has_no_influence(student, draw):
 @promise("masked_attention", FLOAT32_AND_16_BITS)
 def test_lower_precision(student, draw):
     for dtype in (torch.float32, *LOW):
-        q, k, v = drawn(draw, 2, dtype=dtype)
+        q, k, v = draw_qkv(draw, 2, dtype=dtype)
         mask = draw.mask(2, 4, 6)
         mask[1, 3] = False
         matches(student, reference.masked_attention, q, k, v, mask)
@@ -255,4 +250,4 @@ def test_lower_precision(student, draw):
 def test_inputs_are_left_alone(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[2, 1] = False
-    left_alone(student, reference.masked_attention, *drawn(draw, 3), mask)
+    left_alone(student, reference.masked_attention, *draw_qkv(draw, 3), mask)

@@ -10,11 +10,10 @@ import math
 
 import torch
 
-from autograder.exam import agree, agree_gradients, gradients_match, matches, promise, require
+from autograder.exam import SIGMAS, agree, agree_gradients, gradients_match, matches, promise, require
 from autograder.exam.sentences import NO_DROPOUT_OUTSIDE_TRAINING
 from autograder.reference import ch07_dropout as reference
 
-SIGMAS = 8  # standard deviations; a right answer is further off once in 10¹⁵ times
 LOWER = (torch.float32, torch.float16, torch.bfloat16)
 ROW_SUM = 1e-6  # only for the gist: is this still a row that sums to 1?
 

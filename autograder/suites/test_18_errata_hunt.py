@@ -7,7 +7,19 @@ promise of a repair asks something that the given code gets wrong, so returning 
 import torch
 import torch.nn.functional as F
 
-from autograder.exam import Array, Broken, Number, agree, breaks, gradients_match, left_alone, matches, promise, require
+from autograder.exam import (
+    Array,
+    Broken,
+    Number,
+    agree,
+    breaks,
+    draw_qkv,
+    gradients_match,
+    left_alone,
+    matches,
+    promise,
+    require,
+)
 from autograder.exam.sentences import GRADIENTS_AND_FLOAT32, NO_DROPOUT_OUTSIDE_TRAINING
 from autograder.mistakes import ch18_errata_hunt as given
 from autograder.reference import ch18_errata_hunt as reference
@@ -26,11 +38,6 @@ def bools(*axes):
 def attention(*axes):
     """The form of q, k and v with these numbers of axes."""
     return {name: floats(*axes) for name in "qkv"}
-
-
-def drawn(draw, *lead, lq=4, lk=6, d=9, e=7, dtype=torch.float64):
-    """q, k, v with pairwise distinct sizes; √d is a whole number, because many people compute it in float32."""
-    return draw(*lead, lq, d, dtype=dtype), draw(*lead, lk, d, dtype=dtype), draw(*lead, lk, e, dtype=dtype)
 
 
 def sees_nothing(mask, **_):
@@ -59,9 +66,9 @@ def test_a_batch_is_multiplied_along_the_wrong_axes(student):
 
 @promise("repair_01", en="Every sequence of a batch attends only to its own keys.", zh="批次中的每条序列只看自己的键。")
 def test_a_batch_is_attended_to_one_sequence_at_a_time(student, draw):
-    matches(student, reference.repair_01, *drawn(draw, 3))
-    matches(student, reference.repair_01, *drawn(draw, 4, lq=3, lk=4, d=4))
-    matches(student, reference.repair_01, *drawn(draw))
+    matches(student, reference.repair_01, *draw_qkv(draw, 3))
+    matches(student, reference.repair_01, *draw_qkv(draw, 4, lq=3, lk=4, d=4))
+    matches(student, reference.repair_01, *draw_qkv(draw))
 
 
 @promise(
@@ -70,8 +77,8 @@ def test_a_batch_is_attended_to_one_sequence_at_a_time(student, draw):
     zh="任意前置轴都可以，数值和梯度都对；输入不被改动。",
 )
 def test_any_leading_axes_will_do(student, draw):
-    left_alone(student, reference.repair_01, *drawn(draw, 3, dtype=torch.float32))
-    q, k, v = drawn(draw, 2, 3)
+    left_alone(student, reference.repair_01, *draw_qkv(draw, 3, dtype=torch.float32))
+    q, k, v = draw_qkv(draw, 2, 3)
     gradients_match(student, reference.repair_01, q, k, v, wrt=[0, 1, 2], cotangents=[draw(2, 3, 4, 7)])
 
 
@@ -92,8 +99,8 @@ def test_an_empty_row_is_found(student):
 def test_an_empty_row_gives_zeros(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[1, 2] = False
-    left_alone(student, reference.repair_02, *drawn(draw, 3), mask)
-    matches(student, reference.repair_02, *drawn(draw, 3, dtype=torch.float32), mask)
+    left_alone(student, reference.repair_02, *draw_qkv(draw, 3), mask)
+    matches(student, reference.repair_02, *draw_qkv(draw, 3, dtype=torch.float32), mask)
 
 
 @promise(
@@ -103,7 +110,7 @@ def test_an_empty_row_leaves_the_gradients_finite(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[0, 3] = mask[2, 0] = False
     weights = [draw(3, 4, 7), draw(3, 4, 6)]
-    gradients_match(student, reference.repair_02, *drawn(draw, 3), mask, wrt=[0, 1, 2], cotangents=weights)
+    gradients_match(student, reference.repair_02, *draw_qkv(draw, 3), mask, wrt=[0, 1, 2], cotangents=weights)
 
 
 @promise(
@@ -128,7 +135,7 @@ def test_an_empty_sequence_is_found(student):
 )
 def test_an_empty_sequence_gives_zeros(student, draw):
     for lengths in (torch.tensor([5, 0, 1]), torch.tensor([0, 6, 0], dtype=torch.int32)):
-        left_alone(student, reference.repair_03, *drawn(draw, 3), lengths)
+        left_alone(student, reference.repair_03, *draw_qkv(draw, 3), lengths)
 
 
 @promise(
@@ -137,10 +144,10 @@ def test_an_empty_sequence_gives_zeros(student, draw):
     zh="在没有 −1e9 的 float16 里也正确，梯度有限。",
 )
 def test_half_precision_works_too(student, draw):
-    q, k, v = drawn(draw, 2)
+    q, k, v = draw_qkv(draw, 2)
     lengths = torch.tensor([0, 4])
     gradients_match(student, reference.repair_03, q, k, v, lengths, wrt=[0, 1, 2], cotangents=[draw(2, 4, 7)])
-    matches(student, reference.repair_03, *drawn(draw, 2, dtype=torch.float16), torch.tensor([3, 0]))
+    matches(student, reference.repair_03, *draw_qkv(draw, 2, dtype=torch.float16), torch.tensor([3, 0]))
 
 
 @promise(
@@ -154,8 +161,8 @@ def test_a_mask_that_forbids_is_found(student):
 
 @promise("repair_04", en="A key whose entry is 0 has no influence.", zh="掩码为 0 的键没有任何影响。")
 def test_a_mask_of_zeros_and_ones_forbids(student, draw):
-    left_alone(student, reference.repair_04, *drawn(draw, 3), draw.mask(4, 6).double())
-    matches(student, reference.repair_04, *drawn(draw, 3, dtype=torch.float32), draw.mask(4, 6).float())
+    left_alone(student, reference.repair_04, *draw_qkv(draw, 3), draw.mask(4, 6).double())
+    matches(student, reference.repair_04, *draw_qkv(draw, 3, dtype=torch.float32), draw.mask(4, 6).float())
 
 
 @promise(
@@ -164,7 +171,7 @@ def test_a_mask_of_zeros_and_ones_forbids(student, draw):
     zh="整数和布尔掩码同样可以，梯度正确。",
 )
 def test_a_mask_may_have_any_dtype(student, draw):
-    q, k, v = drawn(draw, 3)
+    q, k, v = draw_qkv(draw, 3)
     for dtype in (torch.float64, torch.int64, torch.bool):
         mask = draw.mask(4, 6).to(dtype)
         gradients_match(student, reference.repair_04, q, k, v, mask, wrt=[0, 1, 2], cotangents=[draw(3, 4, 7)])
@@ -185,9 +192,9 @@ def test_a_cache_is_found(student):
     zh="键比查询多时，最后一个查询看到所有键。",
 )
 def test_the_last_query_sees_every_key(student, draw):
-    left_alone(student, reference.repair_05, *drawn(draw, 3))
-    matches(student, reference.repair_05, *drawn(draw, 2, lq=1, dtype=torch.float32))
-    matches(student, reference.repair_05, *drawn(draw, 2, lq=6))
+    left_alone(student, reference.repair_05, *draw_qkv(draw, 3))
+    matches(student, reference.repair_05, *draw_qkv(draw, 2, lq=1, dtype=torch.float32))
+    matches(student, reference.repair_05, *draw_qkv(draw, 2, lq=6))
 
 
 @promise(
@@ -196,7 +203,7 @@ def test_the_last_query_sees_every_key(student, draw):
     zh="带缓存的一步就是整体的最后一行，梯度正确。",
 )
 def test_a_step_equals_the_last_row(student, draw):
-    q, k, v = drawn(draw, 3, lq=draw.integer(2, 5))
+    q, k, v = draw_qkv(draw, 3, lq=draw.integer(2, 5))
     matches(student, reference.repair_05, q[:, -1:], k, v)
     gradients_match(student, reference.repair_05, q, k, v, wrt=[0, 1, 2], cotangents=[draw(3, q.shape[1], 7)])
 
@@ -221,8 +228,8 @@ def test_both_rules_hold(student, draw):
     mask = draw.mask(4, 6)
     mask[:, 0], mask[:, 1:3] = False, True
 
-    left_alone(student, reference.repair_06, *drawn(draw, 3), mask, True)
-    matches(student, reference.repair_06, *drawn(draw, 3), mask, False)
+    left_alone(student, reference.repair_06, *draw_qkv(draw, 3), mask, True)
+    matches(student, reference.repair_06, *draw_qkv(draw, 3), mask, False)
 
 
 @promise(
@@ -232,9 +239,9 @@ def test_both_rules_hold_in_the_gradients(student, draw):
     mask = draw.mask(4, 6)
     mask[:, 0], mask[:, 1:3] = False, True
 
-    q, k, v = drawn(draw, 3)
+    q, k, v = draw_qkv(draw, 3)
     gradients_match(student, reference.repair_06, q, k, v, mask, True, wrt=[0, 1, 2], cotangents=[draw(3, 4, 7)])
-    matches(student, reference.repair_06, *drawn(draw, 2, dtype=torch.float32), mask, True)
+    matches(student, reference.repair_06, *draw_qkv(draw, 2, dtype=torch.float32), mask, True)
 
 
 @promise(
@@ -254,9 +261,9 @@ def test_a_mask_with_more_axes_is_found(student):
     zh="[Lq, Lk]、[B, 1, Lq, Lk]、[B, H, Lq, Lk] 的掩码都有效。",
 )
 def test_a_mask_may_have_four_axes(student, draw):
-    left_alone(student, reference.repair_07, *drawn(draw, 2, 3), draw.mask(2, 1, 4, 6))
-    matches(student, reference.repair_07, *drawn(draw, 2, 3), draw.mask(2, 3, 4, 6))
-    matches(student, reference.repair_07, *drawn(draw, 2, 3), draw.mask(4, 6))
+    left_alone(student, reference.repair_07, *draw_qkv(draw, 2, 3), draw.mask(2, 1, 4, 6))
+    matches(student, reference.repair_07, *draw_qkv(draw, 2, 3), draw.mask(2, 3, 4, 6))
+    matches(student, reference.repair_07, *draw_qkv(draw, 2, 3), draw.mask(4, 6))
 
 
 @promise(
@@ -265,10 +272,10 @@ def test_a_mask_may_have_four_axes(student, draw):
     zh="梯度正确；掩码可以被批次或头共用。",
 )
 def test_wide_masks_have_right_gradients(student, draw):
-    q, k, v = drawn(draw, 2, 3)
+    q, k, v = draw_qkv(draw, 2, 3)
     mask = draw.mask(2, 3, 4, 6)
     gradients_match(student, reference.repair_07, q, k, v, mask, wrt=[0, 1, 2], cotangents=[draw(2, 3, 4, 7)])
-    matches(student, reference.repair_07, *drawn(draw, 2, 3, dtype=torch.float32), draw.mask(1, 3, 4, 6))
+    matches(student, reference.repair_07, *draw_qkv(draw, 2, 3, dtype=torch.float32), draw.mask(1, 3, 4, 6))
 
 
 @promise(
@@ -286,9 +293,9 @@ def test_weights_after_dropout_are_found(student):
     zh="训练且 p = 1 时输出为 0、权重原样返回；没有 dropout 时什么都不变。",
 )
 def test_weights_come_back_before_dropout(student, draw):
-    left_alone(student, reference.repair_08, *drawn(draw), 1.0, True)
-    matches(student, reference.repair_08, *drawn(draw), 0.0, True)
-    matches(student, reference.repair_08, *drawn(draw), 0.5, False)
+    left_alone(student, reference.repair_08, *draw_qkv(draw), 1.0, True)
+    matches(student, reference.repair_08, *draw_qkv(draw), 0.0, True)
+    matches(student, reference.repair_08, *draw_qkv(draw), 0.5, False)
 
 
 @promise(
@@ -297,9 +304,9 @@ def test_weights_come_back_before_dropout(student, draw):
     zh="返回的权重，其梯度是 dropout 之前的。",
 )
 def test_weights_before_dropout_have_gradients(student, draw):
-    q, k, v = drawn(draw)
+    q, k, v = draw_qkv(draw)
     gradients_match(student, reference.repair_08, q, k, v, 1.0, True, wrt=[0, 1], cotangents=[None, draw(4, 6)])
-    matches(student, reference.repair_08, *drawn(draw, dtype=torch.float32), 1.0, True)
+    matches(student, reference.repair_08, *draw_qkv(draw, dtype=torch.float32), 1.0, True)
 
 
 @promise(
@@ -313,8 +320,8 @@ def test_dropout_in_eval_is_found(student):
 
 @promise("repair_09", NO_DROPOUT_OUTSIDE_TRAINING)
 def test_nothing_is_dropped_outside_training(student, draw):
-    left_alone(student, reference.repair_09, *drawn(draw, 3), 1.0, False)
-    matches(student, reference.repair_09, *drawn(draw, 3, dtype=torch.float32), 1.0, False)
+    left_alone(student, reference.repair_09, *draw_qkv(draw, 3), 1.0, False)
+    matches(student, reference.repair_09, *draw_qkv(draw, 3, dtype=torch.float32), 1.0, False)
 
 
 @promise(
@@ -323,7 +330,7 @@ def test_nothing_is_dropped_outside_training(student, draw):
     zh="训练时 p 起作用（p = 1 得 0，p = 0 毫无损失）；不训练时梯度完整。",
 )
 def test_training_still_drops(student, draw):
-    q, k, v = drawn(draw, 3)
+    q, k, v = draw_qkv(draw, 3)
     matches(student, reference.repair_09, q, k, v, 1.0, True)
     matches(student, reference.repair_09, q, k, v, 0.0, True)
     gradients_match(student, reference.repair_09, q, k, v, 1.0, False, wrt=[0, 1, 2], cotangents=[draw(3, 4, 7)])
@@ -359,7 +366,7 @@ def answers_are(student, *questions):
     zh="p = 1 时，训练中全部丢弃，训练外一个不丢。",
 )
 def test_the_rate_arrives(student, draw):
-    many = drawn(draw, 3, lq=20, lk=24)
+    many = draw_qkv(draw, 3, lq=20, lk=24)
     answers_are(student, (*many, 1.0, True), (*many, 1.0, False))
 
 
@@ -369,10 +376,10 @@ def test_the_rate_arrives(student, draw):
     zh="p = 0 时，训练中也什么都不丢；输入不被改动。",
 )
 def test_a_rate_of_zero_is_a_rate(student, draw):
-    many = drawn(draw, 3, lq=20, lk=24)
+    many = draw_qkv(draw, 3, lq=20, lk=24)
     answers_are(student, (*many, 0.0, True), (*many, 0.5, False))
     require(
-        not student.changes_inputs("repair_10", *drawn(draw, 2), 0.0, True),
+        not student.changes_inputs("repair_10", *draw_qkv(draw, 2), 0.0, True),
         "repair_10: the inputs were changed",
         "repair_10：输入被改动了",
     )
@@ -517,16 +524,16 @@ def test_a_mask_on_the_wrong_heads_is_found(student):
 def test_each_sequence_has_its_mask(student, draw):
     mask = draw.mask(3, 4, 6)
     mask[0], mask[1, :, :3], mask[1, :, 3:] = True, False, True
-    left_alone(student, reference.repair_15, *drawn(draw, 3, 3), mask)
-    matches(student, reference.repair_15, *drawn(draw, 3, 2), mask)
+    left_alone(student, reference.repair_15, *draw_qkv(draw, 3, 3), mask)
+    matches(student, reference.repair_15, *draw_qkv(draw, 3, 2), mask)
 
 
 @promise("repair_15", GRADIENTS_AND_FLOAT32)
 def test_each_sequence_has_its_mask_in_the_gradients(student, draw):
-    q, k, v = drawn(draw, 3, 2)
+    q, k, v = draw_qkv(draw, 3, 2)
     mask = draw.mask(3, 4, 6)
     gradients_match(student, reference.repair_15, q, k, v, mask, wrt=[0, 1, 2], cotangents=[draw(3, 2, 4, 7)])
-    matches(student, reference.repair_15, *drawn(draw, 3, 5, dtype=torch.float32), mask)
+    matches(student, reference.repair_15, *draw_qkv(draw, 3, 5, dtype=torch.float32), mask)
 
 
 @promise(
@@ -554,9 +561,9 @@ def test_a_mask_that_differs_by_head_is_found(student):
 def test_flat_and_deep_masks_work(student, draw):
     flat = torch.ones(4, 6, dtype=torch.bool).tril(draw.integer(0, 2))
 
-    left_alone(student, reference.repair_16, *drawn(draw, 2, 4), flat)
-    matches(student, reference.repair_16, *drawn(draw, 2, 3), flat)
-    matches(student, reference.repair_16, *drawn(draw, 2, 3), draw.mask(2, 4, 6))
+    left_alone(student, reference.repair_16, *draw_qkv(draw, 2, 4), flat)
+    matches(student, reference.repair_16, *draw_qkv(draw, 2, 3), flat)
+    matches(student, reference.repair_16, *draw_qkv(draw, 2, 3), draw.mask(2, 4, 6))
 
 
 @promise(
@@ -568,9 +575,9 @@ def test_flat_and_deep_masks_have_right_gradients(student, draw):
     flat = torch.ones(4, 6, dtype=torch.bool).tril(draw.integer(0, 2))
 
     for mask in (flat, draw.mask(3, 4, 6)):
-        q, k, v = drawn(draw, 3, 4)
+        q, k, v = draw_qkv(draw, 3, 4)
         gradients_match(student, reference.repair_16, q, k, v, mask, wrt=[0, 1, 2], cotangents=[draw(3, 4, 4, 7)])
-    matches(student, reference.repair_16, *drawn(draw, 3, 3, dtype=torch.float32), draw.mask(3, 4, 6))
+    matches(student, reference.repair_16, *draw_qkv(draw, 3, 3, dtype=torch.float32), draw.mask(3, 4, 6))
 
 
 @promise(
