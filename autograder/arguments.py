@@ -96,8 +96,7 @@ def parser(commands: dict[str, Callable[..., int]], arguments: Sequence[str] | N
     _add_check(known)
     _add_grade(known)
     _add_release(known)
-    audit = known.add("audit", Text("prove that the course is sound", "证明课程无误"))
-    audit.argument("exercise", nargs="*", help=WHICH_EXERCISES)
+    _add_audit(known)
     record = known.add("record", Text("write down what an author has checked", "记录作者核对过的内容"))
     record.argument("what", choices=("symptoms", "translation"), help=WHAT_TO_RECORD)
     record.argument("name", nargs="*", help=WHICH_EXERCISES)
@@ -143,6 +142,20 @@ def _add_release(commands: Commands) -> None:
     check = Text("only compare, exit 1 when they differ", "只比较，有差异则以 1 退出")
     release.argument("exercise", nargs="*", help=WHICH_EXERCISES)
     release.argument("--check", action="store_true", help=check)
+
+
+def _add_audit(commands: Commands) -> None:
+    audit = commands.add("audit", Text("prove that the course is sound", "证明课程无误"))
+    mutants = Text(
+        "change right answers in one place each, and list the changes that no test notices",
+        "把正确答案逐处改动，列出没有测试能发现的改动",
+    )
+    sample = Text("draw N mutants of each exercise (default: all)", "每个练习抽取 N 个变体（默认全部）")
+    seed = Text("what the draw depends on (default: 0)", "抽取所用的种子（默认 0）")
+    audit.argument("exercise", nargs="*", help=WHICH_EXERCISES)
+    audit.argument("--mutants", action="store_true", help=mutants)
+    audit.argument("--sample", type=audit.positive, metavar="N", help=sample)
+    audit.argument("--seed", default="0", metavar="S", help=seed)
 
 
 def _add_bench(commands: Commands) -> None:

@@ -192,9 +192,20 @@ def run_release(args: Namespace, console: Console) -> int:
 
 
 def run_audit(args: Namespace, console: Console) -> int:
+    if args.mutants:
+        return _audit_mutants(args, console)
+    if args.sample:
+        raise InputError("--sample is a sample of mutants: add --mutants", "--sample 抽取的是变体：请加上 --mutants")
     from .checks.audit import audit
 
     return DONE if audit(_exercises(args.exercise), console) else FAULT
+
+
+def _audit_mutants(args: Namespace, console: Console) -> int:
+    from .checks.mutants import Sample, audit_mutants
+
+    sample = Sample(args.sample, args.seed) if args.sample else None
+    return DONE if audit_mutants(_exercises(args.exercise), console, sample) else FAULT
 
 
 def run_record(args: Namespace, console: Console) -> int:

@@ -38,6 +38,7 @@ TREES = {
     PACKAGE / "suites": "test_{}.py",
     PACKAGE / "hints": "{}.toml",
     PACKAGE / "symptoms": "{}.json",
+    PACKAGE / "mutants": "{}.toml",
 }
 ALSO_ALLOWED = {"__init__.py", "conftest.py"}
 
