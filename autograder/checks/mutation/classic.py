@@ -85,6 +85,8 @@ def one_side_only(place: Place) -> Iterator[ast.AST]:
 def constant_changed(place: Place) -> Iterator[ast.AST]:
     """n becomes n + 1 or n - 1, 0 becomes 1, a float grows by a tenth, True becomes False and back."""
     value = place.node.value
+    if isinstance(place.parent, ast.arguments) and not place.is_answer:
+        return
     if isinstance(value, bool):
         yield ast.Constant(not value)
     elif isinstance(value, int):
@@ -109,6 +111,8 @@ def negative_constant_changed(place: Place) -> Iterator[ast.AST]:
 @operator(ast.arguments)
 def default_changed(place: Place) -> Iterator[ast.AST]:
     """A default of None becomes 0, and a default dtype becomes float64. Numbers are changed by `constant changed`."""
+    if not place.is_answer:
+        return
     for field in ("defaults", "kw_defaults"):
         values = getattr(place.node, field)
         for index, value in enumerate(values):
@@ -155,9 +159,12 @@ def arguments_swapped(place: Place) -> Iterator[ast.AST]:
 
 @operator(ast.Call)
 def method_skipped(place: Place) -> Iterator[ast.AST]:
-    """`x.f(...)` becomes `x`."""
+    """`x.f(...)` becomes `x`. Casts to float64 and moves between devices stay, because no question misses them."""
     function = place.node.func
-    if isinstance(function, ast.Attribute) and not _is_name(function.value, place.modules | {"self"}):
+    moves = any(isinstance(given, ast.Attribute) and given.attr == "device" for given in place.node.args)
+    if not isinstance(function, ast.Attribute) or function.attr in ("double", "cpu") or moves:
+        return
+    if not _is_name(function.value, place.modules | {"self"}):
         yield function.value
 
 
