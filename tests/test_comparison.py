@@ -1,5 +1,7 @@
 """The measured tolerance accepts every right way of computing and nothing else."""
 
+import re
+
 import pytest
 import torch
 
@@ -76,6 +78,32 @@ def test_the_worst_element_is_reported_with_both_values():
         agree(wrong, softmax, x)
     assert "off by 0.25 at [1, 4]" in raised.value.message.en
     assert "yours" in raised.value.message.en
+
+
+def test_as_many_digits_are_shown_as_it_takes_to_see_a_difference():
+    x = Draw("x", "")(3, 7)
+    with pytest.raises(Broken) as raised:
+        agree(softmax(x.float()).double(), softmax, x)
+    for message in (raised.value.message.en, raised.value.message.zh):
+        yours, expected = re.search(r"(?:yours|你的) ([\d.e-]+).*?(?:expected|应为) ([\d.e-]+)", message).groups()
+        assert yours != expected
+        assert "torch.zeros" in message
+
+
+def test_a_large_error_is_not_called_lost_precision():
+    x = Draw("x", "")(3, 7)
+    with pytest.raises(Broken) as raised:
+        agree(softmax(x) * 1.01, softmax, x)
+    assert "float32" not in raised.value.message.en
+
+
+def test_a_cut_graph_is_told_from_a_wrong_gradient():
+    x, weight = Draw("x", "")(3, 7), Draw("w", "")(3, 7)
+    for gradient, cut in ((None, True), (torch.zeros_like(x), False)):
+        with pytest.raises(Broken) as raised:
+            agree_gradients([gradient], softmax, x, wrt=(0,), cotangents=(weight,))
+        assert ("no gradient arrives" in raised.value.message.en) == cut
+        assert ("没有梯度传到这里" in raised.value.message.zh) == cut
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Compare an answer with the truth: structure, shape, dtype, then values, within a measured tolerance."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import torch
 
 from autograder.catalogue import catalogue
+from autograder.language import NOTHING, Text
 from autograder.student.autograd import starts
 from autograder.student.nested import leaves
 from autograder.verdicts import Broken, require, wrong
@@ -17,6 +19,10 @@ from .tolerance import expectation, key_of
 
 Formula = Callable[..., Any]  # a reference function; its name is the name of the part
 Cotangents = Sequence[torch.Tensor | None]
+FLOAT64_DIGITS_LOST = (
+    1e-12,
+    1e-5,
+)  # errors of this size, as a share of the largest value, are what float32 inside float64 makes
 
 
 def matches(student: Student, formula: Formula, *args: Any, **kwargs: Any) -> Any:
@@ -47,8 +53,24 @@ def agree_gradients(
 ) -> None:
     """Compare gradients with those of `formula`, computed by autograd in float64. None counts as a zero gradient."""
     given = [args[key] if isinstance(key, int) else kwargs[key] for key in wrt]
-    filled = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, given, strict=True)]
-    agree(tuple(filled), Derivative(formula, tuple(wrt), tuple(cotangents)), *args, **kwargs)
+    filled = tuple(torch.zeros_like(x) if g is None else g for g, x in zip(gradients, given, strict=True))
+    derivative = Derivative(formula, tuple(wrt), tuple(cotangents))
+    try:
+        agree(filled, derivative, *args, **kwargs)
+    except Broken as broken:
+        truth = expectation(derivative, args, kwargs).truth
+        for name, gradient, true in zip(derivative.returns, gradients, truth, strict=True):
+            if gradient is None and true.any():
+                _say_that_no_gradient_arrives(broken, f"{formula.__name__} → {name}")
+                break
+        raise
+
+
+def _say_that_no_gradient_arrives(broken: Broken, label: str) -> None:
+    en = f"{label}: no gradient arrives; look for `no_grad`, `detach`, `.data`, `.item()` or a new `nn.Parameter`"
+    zh = f"{label}：没有梯度传到这里；检查 `no_grad`、`detach`、`.data`、`.item()` 或新建的 `nn.Parameter`"
+    broken.message = Text(en, zh)
+    broken.args = (en,)
 
 
 class Derivative:
@@ -149,9 +171,11 @@ def _agree_tensor(label: str, answer: Any, form: torch.Tensor, true: torch.Tenso
         share = (off > 0).double().mean()
         en, zh = f"{share:.0%} of the entries differ, first at {index}", f"{share:.0%} 的元素不同，首个在 {index}"
         yours, expected = _exact(yours, form), _exact(expected, form)
+    mine, theirs = _told_apart(yours, expected)
+    lost = _lost_digits(off, true) if form.dtype is torch.float64 else NOTHING
     broken = wrong(
-        f"{label}: {en}\n  yours {_number(yours)}, expected {_number(expected)}",
-        f"{label}：{zh}\n  你的 {_number(yours)}，应为 {_number(expected)}",
+        f"{label}: {en}\n  yours {mine}, expected {theirs}{lost.en}",
+        f"{label}：{zh}\n  你的 {mine}，应为 {theirs}{lost.zh}",
     )
     evidence.lay_side_by_side(broken, answer, true.to(form.dtype), index)
     raise broken
@@ -219,5 +243,27 @@ def _exact(number: float, form: torch.Tensor) -> bool | int:
     return bool(number) if form.dtype == torch.bool else int(number)
 
 
-def _number(value: float | bool | int) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _told_apart(yours: float | bool | int, expected: float | bool | int) -> tuple[str, str]:
+    """Both numbers with six digits, or with as many as it takes to see the difference."""
+    if not isinstance(yours, float) or not isinstance(expected, float):
+        return str(yours), str(expected)
+    for digits in range(6, 18):
+        shown = f"{yours:.{digits}g}", f"{expected:.{digits}g}"
+        if shown[0] != shown[1]:
+            break
+    return shown
+
+
+def _lost_digits(off: torch.Tensor, true: torch.Tensor) -> Text:
+    """What to say if float64 numbers are right only to the precision of float32."""
+    size = true[true.isfinite()].abs().max().item() if true.isfinite().any() else 0.0
+    share = off.max().item() / size if size else math.inf
+    if not FLOAT64_DIGITS_LOST[0] < share < FLOAT64_DIGITS_LOST[1]:
+        return NOTHING
+    right = round(-math.log10(share))
+    return Text(
+        f"\n  about {right} digits are right, float64 has 16: look for float32 in your code "
+        "(`softmax(dtype=torch.float32)`, `.float()`, `torch.zeros` without a dtype) or for an added epsilon",
+        f"\n  大约只有 {right} 位数字正确，而 float64 有 16 位：检查代码里有没有用到 float32"
+        "（`softmax(dtype=torch.float32)`、`.float()`、没写 dtype 的 `torch.zeros`），或者多加了 epsilon",
+    )
